@@ -29,11 +29,11 @@ import ggtok
 from ggtok.base.files import give_name
 from ggtok.corpora import id_formats, vocabulary_hash
 from ggtok.corpora.document_batches import BYTES
-from ggtok.corpora.documents import RULES, Faults, Piece, Place
+from ggtok.corpora.documents import RULES, DocumentPiece, Faults, SourcePosition
 from ggtok.corpora.encode_documents import Encoder
 from ggtok.corpora.journal import sync_folder
 from ggtok.corpora.partial_file import PartialFile
-from ggtok.corpora.summary import Counts
+from ggtok.corpora.summary import RunCounts
 from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.native.arguments import truth
@@ -46,7 +46,7 @@ __all__ = ["Job", "Shards", "encode_dask", "encode_ray", "encode_spark"]
 
 Record = dict[str, Any]
 _MANIFEST = "manifest.json"
-_COUNTS = [each.name for each in fields(Counts)]
+_COUNTS = [each.name for each in fields(RunCounts)]
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,11 @@ class _Shard:
         for file in self._format.data, self._format.index:
             file.create()
         self._format.begin()
-        self._counts = Counts()
+        self._counts = RunCounts()
         # Hashes of the ids and of the documents' end offsets. Neither depends on how the documents
         # are divided into batches.
         self._hashes = hashlib.sha256(f"{job.format} {self._dtype}".encode()), hashlib.sha256()
-        self._pieces: list[Piece] = []
+        self._pieces: list[DocumentPiece] = []
         self._size = self._row = 0
 
     def add(self, batch: Any) -> None:
@@ -152,7 +152,7 @@ class _Shard:
                     self._document(text)
 
     def _document(self, text: bytes | None) -> None:
-        where, place = f"row {self._row}", Place(0, self._row)
+        where, place = f"row {self._row}", SourcePosition(0, self._row)
         self._row += 1
         if text is None:
             found = self._faults.found("missing", where, f"the field {self._job.field!r} is null")
@@ -255,9 +255,9 @@ class Shards:
     def finish(self, records: Iterable[Record]) -> ggtok.Summary:
         """Writes ``manifest.json``, which lists the shards of these records as the job's output."""
         rows = list(self._rows(records))
-        counts = Counts()
+        counts = RunCounts()
         for row in rows:
-            counts.add(Counts(**{name: row[name] for name in _COUNTS}))
+            counts.add(RunCounts(**{name: row[name] for name in _COUNTS}))
         job = self.job
         options = {"field": job.field, "add_special": job.add_special, "eos": job.eos}
         manifest = {

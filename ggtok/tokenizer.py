@@ -202,7 +202,7 @@ def _chat_call(
     """Returns the chat module, imported lazily, and the arguments common to all chat calls."""
     api, options = _chat_modules()
     generation = None if add_generation_prompt is DEFAULT_TRUE else add_generation_prompt
-    return api, options.Options(tools, like, generation, *others)
+    return api, options.ChatOptions(tools, like, generation, *others)
 
 
 class Tokenizer:

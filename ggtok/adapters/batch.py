@@ -24,7 +24,7 @@ _ATTRIBUTES = {
 }
 
 
-class Batch:
+class BatchCall:
     """The texts and options of one call. Its results are lists with one value per encoding."""
 
     def __init__(

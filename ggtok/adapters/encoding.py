@@ -46,7 +46,7 @@ class Padding(NamedTuple):
         return length
 
 
-class Source:
+class EncodedText:
     """A text, or a list of words, with its ids. Offsets are in code points.
 
     In a list of words, offsets are relative to the start of each word.
@@ -103,10 +103,10 @@ class Source:
         ]
 
 
-class Run(NamedTuple):
+class TokenRun(NamedTuple):
     """Tokens `begin` to `end` of a source, or added tokens (in `added`), or padding."""
 
-    source: Source | None
+    source: EncodedText | None
     begin: int
     end: int
     sequence: int | None
@@ -121,8 +121,8 @@ class Run(NamedTuple):
         return self.end - self.begin
 
 
-def _added(ids: Sequence[int], type_id: int) -> list[Run]:
-    return [Run(None, 0, len(ids), None, type_id, tuple(ids))] if ids else []
+def _added(ids: Sequence[int], type_id: int) -> list[TokenRun]:
+    return [TokenRun(None, 0, len(ids), None, type_id, tuple(ids))] if ids else []
 
 
 class Encoding:
@@ -132,7 +132,7 @@ class Encoding:
         overflowing: the encodings of the parts that truncation cut off.
     """
 
-    def __init__(self, core: Core, runs: list[Run]) -> None:
+    def __init__(self, core: Core, runs: list[TokenRun]) -> None:
         self._core = core
         self._runs = runs
         self.overflowing: list[Encoding] = []
@@ -244,7 +244,7 @@ class Encoding:
         if len(self) < length:
             missing = length - len(self)
             ids = (padding.pad_id,) * missing
-            run = Run(None, 0, missing, None, padding.pad_type_id, ids, padding.pad_token)
+            run = TokenRun(None, 0, missing, None, padding.pad_type_id, ids, padding.pad_token)
             left = padding.direction == "left"
             result = Encoding(self._core, [run, *self._runs] if left else [*self._runs, run])
         result.overflowing = [other.padded(length, padding) for other in self.overflowing]
@@ -303,7 +303,7 @@ def _lengths(n: tuple[int, int | None], room: int, strategy: str) -> tuple[int, 
 
 def encodings(
     core: Core,
-    pairs: Sequence[tuple[Source, Source | None]],
+    pairs: Sequence[tuple[EncodedText, EncodedText | None]],
     *,
     add_special: bool,
     truncation: Truncation | None,
@@ -319,8 +319,8 @@ def encodings(
 
 def _encoding(
     core: Core,
-    first: Source,
-    second: Source | None,
+    first: EncodedText,
+    second: EncodedText | None,
     add_special: bool,
     truncation: Truncation | None,
 ) -> Encoding:
@@ -347,8 +347,10 @@ def _encoding(
     return whole
 
 
-def _runs(core: Core, source: Source, part: Span, sequence: int, add_special: bool) -> list[Run]:
-    own = Run(source, *part, sequence, sequence)
+def _runs(
+    core: Core, source: EncodedText, part: Span, sequence: int, add_special: bool
+) -> list[TokenRun]:
+    own = TokenRun(source, *part, sequence, sequence)
     if not add_special:
         return [own]
     before = core.before if sequence == 0 else core.before_second

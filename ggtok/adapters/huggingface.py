@@ -10,7 +10,7 @@ from ggtok.base.concurrency import cached_property
 from ggtok.tokenizer import TokenAttr, Tokenizer
 
 
-class Special(NamedTuple):
+class ParsedToken(NamedTuple):
     """A token that is parsed in a text before the rest is tokenized."""
 
     text: str
@@ -76,7 +76,7 @@ class Core:
         return self._texts[id] if 0 <= id < len(self._texts) else None
 
     @cached_property
-    def specials(self) -> dict[int, Special]:
+    def specials(self) -> dict[int, ParsedToken]:
         """The special tokens by id."""
         kinds = TokenAttr.CONTROL | TokenAttr.USER_DEFINED | TokenAttr.UNKNOWN
         found = {}
@@ -85,7 +85,7 @@ class Core:
             if attr & kinds:
                 control = not attr & TokenAttr.USER_DEFINED
                 strips = bool(attr & TokenAttr.LSTRIP), bool(attr & TokenAttr.RSTRIP)
-                found[id] = Special(self._texts[id], control, *strips)
+                found[id] = ParsedToken(self._texts[id], control, *strips)
         return found
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ggtok.adapters.encoding import Encoding, Padding, Source, Truncation, encodings
+from ggtok.adapters.encoding import EncodedText, Encoding, Padding, Truncation, encodings
 from ggtok.adapters.huggingface import Core
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native.arguments import index
@@ -197,7 +197,7 @@ def sources(
     pretokenized: bool,
     parse_special: bool,
     offsets: bool = False,
-) -> list[tuple[Source, Source | None]]:
+) -> list[tuple[EncodedText, EncodedText | None]]:
     """Returns a Source for each text, or two for each pair of texts, encoded in one batch.
 
     By default, offsets are computed when they are read. If `offsets`, they are computed together
@@ -205,7 +205,9 @@ def sources(
     """
     pairs = [_pair(item, pretokenized) for item in items]
     if pretokenized:
-        return [_each(pair, lambda words: Source(core, words, parse_special)) for pair in pairs]
+        return [
+            _each(pair, lambda words: EncodedText(core, words, parse_special)) for pair in pairs
+        ]
     texts = [text for pair in pairs for text in pair if text is not None]
     found: list[tuple[Any, ...]]
     if offsets:
@@ -219,11 +221,14 @@ def sources(
         found = [(ids,) for ids in lists]
     rows = iter(found)
     return [
-        _each(pair, lambda text: Source(core, text, parse_special, *next(rows))) for pair in pairs
+        _each(pair, lambda text: EncodedText(core, text, parse_special, *next(rows)))
+        for pair in pairs
     ]
 
 
-def _each(pair: tuple[Any, Any], make: Callable[[Any], Source]) -> tuple[Source, Source | None]:
+def _each(
+    pair: tuple[Any, Any], make: Callable[[Any], EncodedText]
+) -> tuple[EncodedText, EncodedText | None]:
     first = make(pair[0])
     return first, None if pair[1] is None else make(pair[1])
 

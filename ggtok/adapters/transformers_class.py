@@ -15,7 +15,7 @@ from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 from transformers.utils.chat_template_utils import encode_marked_chat
 
-from ggtok.adapters.batch import Batch
+from ggtok.adapters.batch import BatchCall
 from ggtok.adapters.encoding import Padding, Truncation
 from ggtok.adapters.huggingface import Core
 from ggtok.adapters.tokenizers import TokenizersTokenizer
@@ -212,7 +212,7 @@ class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             "offset_mapping": return_offsets_mapping,
             "length": return_length,
         }
-        batch = Batch(
+        batch = BatchCall(
             self._core,
             items,
             is_split_into_words,

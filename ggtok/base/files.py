@@ -121,7 +121,7 @@ _BLOCK = 1 << 20  # bytes to request per call to read(), which allocates that ma
 _HEAD = 4096  # bytes at the start of a file that are examined to recognize its format
 
 
-class Kind(NamedTuple):
+class FileFormat(NamedTuple):
     """A format of files that are written in one step.
 
     Attributes:
@@ -134,7 +134,7 @@ class Kind(NamedTuple):
 
 
 def write(
-    path: str, data: bytes, kind: Kind, *, inputs: Iterable[str] = (), force: bool = False
+    path: str, data: bytes, kind: FileFormat, *, inputs: Iterable[str] = (), force: bool = False
 ) -> None:
     """Writes a file completely or not at all.
 
@@ -158,7 +158,7 @@ def write(
 
 
 def check(
-    path: str, kind: Kind, *, inputs: Iterable[str] = (), force: bool = False
+    path: str, kind: FileFormat, *, inputs: Iterable[str] = (), force: bool = False
 ) -> os.stat_result | None:
     """Raises the errors of :func:`write` in advance. Returns the status of the file at `path`, or
     None if there is none."""

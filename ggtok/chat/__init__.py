@@ -2,7 +2,7 @@
 
 C has the rules (cext/chat/). Every request takes the same path::
 
-    keyword arguments -> Options -> Call -> C: read, render, finish, encode -> text, ids or prompt
+    keywords -> ChatOptions -> ChatCall -> C: read, render, finish, encode -> text, ids or prompt
 
 - `api` implements the chat methods of the Tokenizer.
 - `options` has the keyword arguments, and checks those that aren't part of the request.

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ggtok.base.escape import number, shown
 from ggtok.chat import masks, media, prompt_ids, values
-from ggtok.chat.compiled import Chat, chat_of
-from ggtok.chat.options import Clock, Messages, Options, check_names, time_of
+from ggtok.chat.compiled import CompiledTemplate, chat_of
+from ggtok.chat.options import ChatOptions, Clock, Messages, check_names, time_of
 from ggtok.chat.prompt import Prompt
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError, VocabWarning
 from ggtok.native import chat_calls
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PER_TASK = 64  # number of conversations that a thread encodes per task
 
 
-class Call:
+class ChatCall:
     """A call with its options: everything that all conversations share."""
 
     __slots__ = (
@@ -48,7 +48,7 @@ class Call:
     def __init__(
         self,
         loaded: Loaded,
-        options: Options,
+        options: ChatOptions,
         flags: int = prompt_ids.PARSE,
         bits: int = 0,
         keep: bool = True,  # whether to cache the compiled template
@@ -137,7 +137,7 @@ class Call:
 def run(
     loaded: Loaded,
     messages: Messages,
-    options: Options,
+    options: ChatOptions,
     want: int,
     trusted: bool = False,
     user_defined: str = "parse",
@@ -149,14 +149,14 @@ def run(
 def _run(
     loaded: Loaded,
     messages: Messages,
-    options: Options,
+    options: ChatOptions,
     want: int,
     trusted: bool,
     user_defined: str,
 ) -> tuple[Any, int]:
     conversation = messages if type(messages) is list else _listed(messages)
     flags = prompt_ids.flags_of(trusted, user_defined)
-    call = Call(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
+    call = ChatCall(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
     found = call.one(conversation, want)
     call.warn_of_silence()
     return found
@@ -165,7 +165,7 @@ def _run(
 def ids(
     loaded: Loaded,
     messages: Messages,
-    options: Options,
+    options: ChatOptions,
     trusted: bool,
     user_defined: str,
     known: object,
@@ -185,7 +185,7 @@ def ids(
 def count(
     loaded: Loaded,
     messages: Messages,
-    options: Options,
+    options: ChatOptions,
     trusted: bool,
     user_defined: str,
     known: object,
@@ -235,8 +235,8 @@ def _run_body(
 ) -> tuple[Any, int]:
     if not isinstance(body, (Mapping, bytes)):
         raise InvalidTypeError(f"a request must be a mapping, not {type(body).__name__}")
-    options = Options(like=like, template=template, clock=clock, media_marker=media_marker)
-    call = Call(loaded, options, prompt_ids.PARSE, chat_calls.TRUSTED if trusted else 0)
+    options = ChatOptions(like=like, template=template, clock=clock, media_marker=media_marker)
+    call = ChatCall(loaded, options, prompt_ids.PARSE, chat_calls.TRUSTED if trusted else 0)
     call.fields = None
     found = call.one(body if isinstance(body, bytes) else dict(body), want)
     call.warn_of_silence()
@@ -278,25 +278,25 @@ def prompt_parts(
     return prompt, *prompt_ids.ids_and_parts(loaded, prompt, trusted, flags)
 
 
-def options_of(keywords: Mapping[str, Any]) -> tuple[Options, bool, int]:
+def options_of(keywords: Mapping[str, Any]) -> tuple[ChatOptions, bool, int]:
     """Returns the options in a dict of encode_chat's arguments: those of the request, `trusted`,
     and ggtok_encode's flags."""
     variables = dict(keywords)
-    names = Options.__slots__
+    names = ChatOptions.__slots__
     named = {
         name: variables.pop(name) for name in names if name in keywords and name != "variables"
     }
     trusted = variables.pop("trusted", False)
     flags = prompt_ids.flags_of(trusted, variables.pop("user_defined", "parse"))
-    return Options(**named, variables=variables), trusted, flags
+    return ChatOptions(**named, variables=variables), trusted, flags
 
 
 def ids_and_mask(
-    loaded: Loaded, messages: Messages, options: Options, *, trusted: bool, user_defined: str
+    loaded: Loaded, messages: Messages, options: ChatOptions, *, trusted: bool, user_defined: str
 ) -> tuple[list[int], list[bool]]:
     """Returns the ids of a conversation, and for each id whether it is the assistant's."""
     flags = prompt_ids.flags_of(trusted, user_defined)
-    call = Call(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
+    call = ChatCall(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
     given = _listed(messages)
     prompt, n_media = call.one(given, chat_calls.PROMPT)
     call.warn_of_silence()
@@ -308,7 +308,7 @@ def ids_and_mask(
 class Masker:
     """Encodes the prompts of one call with their masks."""
 
-    def __init__(self, call: Call, trusted: bool) -> None:
+    def __init__(self, call: ChatCall, trusted: bool) -> None:
         self._call, self._trusted = call, trusted
         source = call.chat.facts_for(has_tools=call.options.has_tools()).source
         self._is_marked = masks.marks_generation(source)
@@ -322,7 +322,7 @@ class Masker:
             add_generation_prompt=add_generation_prompt,
             continue_final_message=None if options.like == "transformers" else False,
         )
-        other = Call(call.loaded, closed, call.flags, call.bits & chat_calls.TRUSTED)
+        other = ChatCall(call.loaded, closed, call.flags, call.bits & chat_calls.TRUSTED)
         prompt: Prompt = other.one(messages, chat_calls.PROMPT)[0]
         return prompt
 
@@ -342,7 +342,7 @@ class Masker:
 def _ids_after(
     loaded: Loaded,
     messages: Messages,
-    options: Options,
+    options: ChatOptions,
     trusted: bool,
     user_defined: str,
     known: object,
@@ -355,8 +355,8 @@ def _ids_after(
     options.check()
     now = (options.clock or datetime.now)()  # both renderings must contain the same time
 
-    def prompt(options: Options, request: Any) -> Prompt:
-        call = Call(loaded, replace(options, clock=lambda: now), flags)
+    def prompt(options: ChatOptions, request: Any) -> Prompt:
+        call = ChatCall(loaded, replace(options, clock=lambda: now), flags)
         found: Prompt = call.one(
             request, chat_calls.PROMPT, chat_calls.ALLOW_EMPTY | chat_calls.BEFORE_MORE
         )[0]
@@ -378,7 +378,7 @@ def _ids_after(
 def encode_batch(
     loaded: Loaded,
     conversations: Iterable[Messages] | bytes,
-    options: Options,
+    options: ChatOptions,
     trusted: bool,
     user_defined: str,
     threads: int,
@@ -387,7 +387,7 @@ def encode_batch(
     threads = thread_count(threads)
     flags = prompt_ids.flags_of(trusted, user_defined)
     # Without UNTRACKED, the garbage collector would traverse all lists again and again.
-    call = Call(
+    call = ChatCall(
         loaded, options, flags, chat_calls.UNTRACKED | (chat_calls.TRUSTED if trusted else 0)
     )
     if isinstance(conversations, bytes):  # JSON lines
@@ -457,7 +457,7 @@ def _numbered(index: int) -> Iterator[None]:
         raise
 
 
-def server_chat(loaded: Loaded) -> Chat:
+def server_chat(loaded: Loaded) -> CompiledTemplate:
     """Returns the compiled template that llama-server uses. Raises TemplateError if it wouldn't
     start."""
     return chat_of(loaded, "llama.cpp", None, None)

@@ -22,7 +22,7 @@ _TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")  # tokens whose texts temp
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TemplateFacts:
     """What llama-server knows about a template.
 
     Attributes:
@@ -41,7 +41,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
+class CompiledTemplate:
     """A compiled template; immutable.
 
     Attributes:
@@ -56,34 +56,38 @@ class Chat:
     size: int
     reads_time: bool
     variables: tuple[frozenset[str], frozenset[str]]
-    facts: tuple[Facts | None, Facts | None]
+    facts: tuple[TemplateFacts | None, TemplateFacts | None]
 
-    def facts_for(self, *, has_tools: bool) -> Facts:
+    def facts_for(self, *, has_tools: bool) -> TemplateFacts:
         facts = self.facts[has_tools] or self.facts[not has_tools]
         assert facts is not None  # a chat has at least one usable template
         return facts
 
 
-class _File:
+class _TemplateInputs:
     """What a compiled template depends on besides the caller's choice. Equal files share one."""
 
     __slots__ = ("__weakref__",)
 
 
-_files: WeakValueDictionary[tuple[Any, ...], _File] = WeakValueDictionary()
+_files: WeakValueDictionary[tuple[Any, ...], _TemplateInputs] = WeakValueDictionary()
 
 
-def _file_of(loaded: Loaded) -> _File:
+def _file_of(loaded: Loaded) -> _TemplateInputs:
     texts = [
         None if (id := loaded.special(name)) is None else loaded.piece(id, 0, True)
         for name in _TOKENS
     ]
     adds = loaded.flags["add_bos"], loaded.flags["add_eos"]
-    return _files.setdefault((tuple(loaded.chat_templates.items()), tuple(texts), adds), _File())
+    return _files.setdefault(
+        (tuple(loaded.chat_templates.items()), tuple(texts), adds), _TemplateInputs()
+    )
 
 
 # Least recently used first. A failure is cached, too, since finding it may use up a budget.
-_chats: OrderedDict[tuple[_File, str, str | None], Chat | FailedError] = OrderedDict()
+_chats: OrderedDict[tuple[_TemplateInputs, str, str | None], CompiledTemplate | FailedError] = (
+    OrderedDict()
+)
 _FAILURE = 4096  # bytes of a cached failure
 _lock = threading.Lock()  # for changes of the set of chats
 _unless_removed = suppress(KeyError)  # by another thread
@@ -103,12 +107,12 @@ if hasattr(os, "register_at_fork"):
 
 def chat_of(
     loaded: Loaded, like: str, template: str | None, clock: Clock | None, keep: bool = True
-) -> Chat:
+) -> CompiledTemplate:
     """Returns the compiled template that `like` and `template` select.
 
     With `keep`, it is cached for all tokenizers with the same templates and special tokens.
     """
-    file: _File | None = loaded.memo.get("chat file")
+    file: _TemplateInputs | None = loaded.memo.get("chat file")
     if file is None:
         file = loaded.memo["chat file"] = _file_of(loaded)
     key = file, like, template
@@ -129,11 +133,15 @@ def chat_of(
     return found
 
 
-def _size(key: tuple[_File, str, str | None], chat: Chat | FailedError) -> int:
-    return chat.size if isinstance(chat, Chat) else _FAILURE + 4 * len(key[2] or "")
+def _size(
+    key: tuple[_TemplateInputs, str, str | None], chat: CompiledTemplate | FailedError
+) -> int:
+    return chat.size if isinstance(chat, CompiledTemplate) else _FAILURE + 4 * len(key[2] or "")
 
 
-def _add(key: tuple[_File, str, str | None], chat: Chat | FailedError) -> None:
+def _add(
+    key: tuple[_TemplateInputs, str, str | None], chat: CompiledTemplate | FailedError
+) -> None:
     global _n_bytes
     if _size(key, chat) > _MOST_BYTES:
         return
@@ -148,7 +156,7 @@ def _add(key: tuple[_File, str, str | None], chat: Chat | FailedError) -> None:
 
 def _compile(
     loaded: Loaded, like: str, template: str | None, clock: Clock | None
-) -> Chat | FailedError:
+) -> CompiledTemplate | FailedError:
     if template is not None:
         values.text(template, "template")  # raises an error for surrogates
     made: Any = loaded.chat_compile(LIKES[like], template, time_of(clock, like))
@@ -156,5 +164,5 @@ def _compile(
         return made
     compiled, size, reads_time, *more = made
     plain, with_tools = map(frozenset, more[:2])
-    facts = [None if each is None else Facts(**each) for each in more[2:]]
-    return Chat(compiled, size, reads_time, (plain, with_tools), (facts[0], facts[1]))
+    facts = [None if each is None else TemplateFacts(**each) for each in more[2:]]
+    return CompiledTemplate(compiled, size, reads_time, (plain, with_tools), (facts[0], facts[1]))

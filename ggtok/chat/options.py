@@ -41,7 +41,7 @@ _TRANSFORMERS = {
 
 
 @dataclass(slots=True)
-class Options:
+class ChatOptions:
     """The keyword arguments of the chat methods, documented in Tokenizer."""
 
     tools: Any = None
@@ -148,7 +148,7 @@ def check_names(given: Mapping[str, object], read: frozenset[str]) -> None:
         raise InvalidTypeError(f"{name} isn't an argument here: {_TRANSFORMERS[name]}")
     from difflib import get_close_matches
 
-    nearest = get_close_matches(name, [*read, *Options.__slots__[:-1]], 1)
+    nearest = get_close_matches(name, [*read, *ChatOptions.__slots__[:-1]], 1)
     raise InvalidTypeError(
         f"{name} is neither an argument nor a variable of the chat template"
         f"{f': did you mean {nearest[0]}?' if nearest else ''} "

@@ -17,9 +17,9 @@ from ggtok.cli.chat_command import marker_of, naming, template_of, with_tools
 from ggtok.cli.messages import UsageError, reason
 from ggtok.corpora import jsonl, sources
 from ggtok.corpora.conversations import Conversations, as_request
-from ggtok.corpora.documents import BOM, LIMIT, Faults, Piece
+from ggtok.corpora.documents import BOM, LIMIT, DocumentPiece, Faults
 from ggtok.corpora.encode_conversations import ChatEncoder
-from ggtok.corpora.summary import Counts
+from ggtok.corpora.summary import RunCounts
 from ggtok.errors import ArgumentError
 from ggtok.text.batch_encoding import n_threads
 
@@ -159,8 +159,8 @@ def _of_lines(
     file = input_texts.name_of(path)
     faults = Faults("skip", file) if args.errors == "skip" else jsonl.Lenient("replace", file)
 
-    def count(piece: Piece) -> ChatCounts:
-        counts = Counts()
+    def count(piece: DocumentPiece) -> ChatCounts:
+        counts = RunCounts()
         counts.add(piece.faults)
         found = ChatCounts(bytes=piece.size)
         documents = [document for document in piece.many or (piece.text,) if document]

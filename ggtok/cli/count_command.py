@@ -27,7 +27,7 @@ from ggtok.corpora.documents import Fields
 from ggtok.corpora.sources import compression_of
 
 if TYPE_CHECKING:
-    from ggtok.cli.counting import Counted, Counter
+    from ggtok.cli.counting import Counted, FileCounter
 
 _CONTEXT = "context"  # for --budget: the model's context length
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     if paths.count("-") + (args.chat == "-") + (args.tools == "-") > 1:
         raise UsageError("standard input can be read only once")
     files = _files(args, paths)
-    report = Report()
+    report = CountReport()
     tok = load(args)
     if args.budget == _CONTEXT:
         args.budget = tok.context_length
@@ -153,9 +153,9 @@ def _listed(file: str | None) -> list[str]:
 
 
 def _files(args: argparse.Namespace, paths: list[str]) -> list[str]:
-    from ggtok.cli.counting import Choice
+    from ggtok.cli.counting import FolderFilter
 
-    choice = Choice(args.include, args.exclude, ignore=not args.no_ignore)
+    choice = FolderFilter(args.include, args.exclude, ignore=not args.no_ignore)
     files = list(choice.files(paths))
     if paths and not files:
         warn("the folders contain no files, or all are ignored or excluded")
@@ -163,11 +163,11 @@ def _files(args: argparse.Namespace, paths: list[str]) -> list[str]:
 
 
 def _count(
-    tok: ggtok.Tokenizer, args: argparse.Namespace, files: list[str], report: Report
+    tok: ggtok.Tokenizer, args: argparse.Namespace, files: list[str], report: CountReport
 ) -> None:
-    from ggtok.cli.counting import Counter
+    from ggtok.cli.counting import FileCounter
 
-    counter = Counter(
+    counter = FileCounter(
         tok,
         add_special=args.special,
         parse_special=args.parse_special,
@@ -194,7 +194,7 @@ def _count(
         messages.warn_of_files(kind, paths, "not counted", advice)
 
 
-def _with_progress(counter: Counter, files: list[str], quiet: bool) -> Iterator[Counted]:
+def _with_progress(counter: FileCounter, files: list[str], quiet: bool) -> Iterator[Counted]:
     """Yields the count for each file, and shows a progress line."""
     total: int | None = None
 
@@ -228,7 +228,7 @@ def _size_of(files: list[str]) -> int:
 # ---- output ----
 
 
-class Report:
+class CountReport:
     """The command's result.
 
     Attributes:
@@ -251,7 +251,7 @@ class Report:
         self.total += tokens
 
 
-def _write(report: Report, args: argparse.Namespace) -> None:
+def _write(report: CountReport, args: argparse.Namespace) -> None:
     files = _selected(report.files, args, tokens=1)
     if args.total:
         standard_output.write(b"%d\n" % report.total)
@@ -277,7 +277,7 @@ def _selected(rows: list[Row], args: argparse.Namespace, tokens: int) -> list[Ro
     return rows[: args.top]
 
 
-def _write_lines(rows: list[tuple[int, str]], report: Report) -> None:
+def _write_lines(rows: list[tuple[int, str]], report: CountReport) -> None:
     if len(report.files) != 1:
         rows.append((report.total, "total"))
     width = max((len(str(n)) for n, _ in rows), default=0)
@@ -285,7 +285,7 @@ def _write_lines(rows: list[tuple[int, str]], report: Report) -> None:
         standard_output.write_line(f"{n:>{width}}  {name}")
 
 
-def _sums(report: Report, by: str) -> list[tuple[str, int]]:
+def _sums(report: CountReport, by: str) -> list[tuple[str, int]]:
     """Sums the tokens by extension or folder, and sorts the sums, largest first."""
     sums: Sums[str] = Sums()
     for path, n, _ in report.files:
@@ -298,7 +298,7 @@ def _sums(report: Report, by: str) -> list[tuple[str, int]]:
 
 
 def _write_json(
-    report: Report, files: list[tuple[str, int, int]], args: argparse.Namespace
+    report: CountReport, files: list[tuple[str, int, int]], args: argparse.Namespace
 ) -> None:
     value = {
         "total": report.total,
@@ -327,7 +327,7 @@ class _Folder:
         self.files: list[tuple[str, int]] = []
 
 
-def _tree(report: Report, least: int) -> list[tuple[int, str]]:
+def _tree(report: CountReport, least: int) -> list[tuple[int, str]]:
     """Returns the number of tokens and the name, indented by depth, of each folder and file."""
     top = _Folder()
     for path, n, _ in report.files:

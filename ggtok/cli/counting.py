@@ -38,16 +38,16 @@ _GIT = ".git"  # git's own folder, which is skipped
 _RULES = (".gitignore", ".ignore", os.path.join(".git", "info", "exclude"))
 
 
-class Choice:
+class FolderFilter:
     """Selects the files in folders.
 
     Args:
-        include, exclude: as for :class:`ggtok.corpora.sources.Choice`.
+        include, exclude: as for :class:`ggtok.corpora.sources.GlobFilter`.
         ignore: whether to skip files that .gitignore and .ignore list.
     """
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str], ignore: bool) -> None:
-        self._choice, self._ignore = sources.Choice(include, exclude), ignore
+        self._choice, self._ignore = sources.GlobFilter(include, exclude), ignore
 
     def files(self, paths: Sequence[str]) -> Iterator[str]:
         """Yields the files that the paths name, each only once: files, matches of globs, and the
@@ -99,13 +99,13 @@ def _check_rules(folder: str) -> None:
     """Raises an error for a rule file that isn't regular, because rignore would wait for a FIFO, or
     read an endless device."""
     here = os.path.abspath(folder)
-    places = [here]
+    folders = [here]
     while (above := os.path.dirname(here)) != here:
-        places.append(above)
+        folders.append(above)
         here = above
-    for place in chain(places, (here for here, _, _ in os.walk(folder))):
+    for here in chain(folders, (here for here, _, _ in os.walk(folder))):
         for name in _RULES:
-            path = os.path.join(place, name)
+            path = os.path.join(here, name)
             try:
                 status = os.stat(path)
             except OSError:  # the file doesn't exist
@@ -190,7 +190,7 @@ class _Skipped(Exception):
     """Raised if a file isn't text. The argument is the value for ``Counted.skipped``."""
 
 
-class Counter:
+class FileCounter:
     """Counts the tokens in files, like ``tok.count`` for the whole text.
 
     Args:

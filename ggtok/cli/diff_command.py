@@ -17,10 +17,10 @@ from ggtok.cli.messages import FINDING, OK, UsageError
 from ggtok.cli.parser import Help, Parser
 from ggtok.cli.shared_options import add_words, reporting_waits
 from ggtok.errors import MissingExtraError, VocabError
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.originals import Package
 from ggtok.vocabularies.convert.source_files import read_object
-from ggtok.vocabularies.convert.tokenizer_json import Source, ids_of
+from ggtok.vocabularies.convert.tokenizer_json import TokenizerJson, ids_of
 from ggtok.vocabularies.read import merges_in, metadata_of
 from ggtok.vocabularies.spelling import from_characters, scheme
 
@@ -41,10 +41,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--draft and --text exclude each other")
     with progress.waiting(args.quiet, "reading the vocabularies"):
         a, b = (_load(name, args) for name in args.words)
-    if isinstance(a, Original):
+    if isinstance(a, ComparedOriginal):
         raise UsageError(f"{args.words[0]}: the first must be a GGUF file or a model's name")
     if args.draft:
-        if isinstance(b, Original):
+        if isinstance(b, ComparedOriginal):
             raise UsageError(f"{args.words[1]}: llama.cpp drafts only with a GGUF model")
         return _draft(a, b, args)
     text = None if args.text is None else input_texts.file(args.text)
@@ -63,18 +63,18 @@ def run(args: argparse.Namespace) -> int:
     return FINDING if differs else OK
 
 
-def _load(name: str, args: argparse.Namespace) -> Model | Original:
+def _load(name: str, args: argparse.Namespace) -> ComparedModel | ComparedOriginal:
     if name.endswith(".json") and os.path.isfile(name):
-        return Original(name)
+        return ComparedOriginal(name)
     args.model = name
     with reporting_waits(args):
-        return Model(name)
+        return ComparedModel(name)
 
 
 # ---- the two vocabularies ----
 
 
-class Model:
+class ComparedModel:
     """A vocabulary from a GGUF file."""
 
     def __init__(self, source: str) -> None:
@@ -109,12 +109,12 @@ class Model:
         return self.tok.token_to_piece(id).decode("utf-8", "surrogateescape")
 
 
-class Original:
+class ComparedOriginal:
     """A tokenizer.json, loaded by the package tokenizers in a child process with limits."""
 
     def __init__(self, path: str) -> None:
         try:
-            source = Source(read_object(path), Folder(None))
+            source = TokenizerJson(read_object(path), SourceFolder(None))
             encode = Package("tokenizers").read(json.dumps(source.document))
             if encode is None:
                 raise MissingExtraError(
@@ -154,7 +154,7 @@ def _unmapped(text: str) -> str:
 # ---- the differences ----
 
 
-def _compare(a: Model, b: Model | Original) -> dict[str, Any]:
+def _compare(a: ComparedModel, b: ComparedModel | ComparedOriginal) -> dict[str, Any]:
     """Returns the differences, in the form of --json's output. With a tokenizer.json, only tokens
     and merges are compared.
 
@@ -162,14 +162,14 @@ def _compare(a: Model, b: Model | Original) -> dict[str, Any]:
     scores instead.
     """
     values: dict[str, Any] = {}
-    if isinstance(b, Model):
+    if isinstance(b, ComparedModel):
         ours, theirs = a.values(), b.values()
         values = {
             name: [ours.get(name), theirs.get(name)]
             for name in {**ours, **theirs}
             if ours.get(name) != theirs.get(name)
         }
-    by_scores = isinstance(b, Original) and a.tok.vocab_type == "SPM"
+    by_scores = isinstance(b, ComparedOriginal) and a.tok.vocab_type == "SPM"
     merges = _merges([], []) if by_scores else _merges(a.merges, b.merges)
     return {"values": values, "tokens": _tokens(a, b), "merges": merges}
 
@@ -178,17 +178,17 @@ def _text(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
-def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
+def _tokens(a: ComparedModel, b: ComparedModel | ComparedOriginal) -> dict[str, Any]:
     texts = b.texts
-    if isinstance(b, Model) and (a.texts, a.attrs, a.scores) == (texts, b.attrs, b.scores):
+    if isinstance(b, ComparedModel) and (a.texts, a.attrs, a.scores) == (texts, b.attrs, b.scores):
         return {"only in A": [], "only in B": [], "moved": [], "types": [], "scores": 0}
-    if isinstance(b, Original) and a.tok.vocab_type == "WPM" and b.continuing_prefix:
+    if isinstance(b, ComparedOriginal) and a.tok.vocab_type == "WPM" and b.continuing_prefix:
         texts = [_wpm_text(text) for text in texts]
     theirs = {text: id for id, text in enumerate(texts) if text}
     # A tokenizer.json may lack the unused tokens that pad a vocabulary to the embedding's size.
     unused = ggtok.TokenAttr.UNUSED
     filler = set()
-    if isinstance(b, Original):
+    if isinstance(b, ComparedOriginal):
         filler = {
             id for id, text in enumerate(a.texts) if unused & a.attrs[id] and text not in theirs
         }
@@ -201,7 +201,7 @@ def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
         "types": [],
         "scores": 0,
     }
-    if isinstance(b, Model):
+    if isinstance(b, ComparedModel):
         for i, j, text in both:
             x, y = a.attrs[i], b.attrs[j]
             if x != y:
@@ -236,9 +236,11 @@ def _merges(a: list[bytes], b: list[bytes]) -> dict[str, list[tuple[int, str]]]:
     }
 
 
-def _compare_lines(a: Model, b: Model | Original, data: bytes) -> dict[str, Any]:
+def _compare_lines(
+    a: ComparedModel, b: ComparedModel | ComparedOriginal, data: bytes
+) -> dict[str, Any]:
     """Compares the ids of each line. A line, with its newline, is encoded as a separate text."""
-    parse = isinstance(b, Original)
+    parse = isinstance(b, ComparedOriginal)
     if parse:  # the package needs valid UTF-8
         data = data.decode("utf-8", "replace").encode()
     lines = data.splitlines(keepends=True)
@@ -253,7 +255,7 @@ def _compare_lines(a: Model, b: Model | Original, data: bytes) -> dict[str, Any]
     return {"lines": len(lines), "different": different}
 
 
-def _pieces(side: Model | Original, ids: list[int]) -> str:
+def _pieces(side: ComparedModel | ComparedOriginal, ids: list[int]) -> str:
     """Returns the first few ids with their pieces."""
     first = " ".join(f"{id} '{shown(side.piece(id))}'" for id in ids[:4])
     return f"{first} ..." if len(ids) > 4 else first
@@ -266,7 +268,7 @@ _MAX_SIZE_DIFFERENCE = 128  # the largest allowed difference between the numbers
 _FIRST_COMPARED = 5  # the lowest id at which the tokens' texts must be equal
 
 
-def _draft(a: Model, b: Model, args: argparse.Namespace) -> int:
+def _draft(a: ComparedModel, b: ComparedModel, args: argparse.Namespace) -> int:
     reason = _draft_obstacle(a, b)
     name, other = shown(args.words[1]), shown(args.words[0])
     verdict = "may" if reason is None else "can't"
@@ -275,7 +277,7 @@ def _draft(a: Model, b: Model, args: argparse.Namespace) -> int:
     return OK if reason is None else FINDING
 
 
-def _draft_obstacle(one: Model, other: Model) -> str | None:
+def _draft_obstacle(one: ComparedModel, other: ComparedModel) -> str | None:
     """Returns the reason why `other` can't draft for `one`, or None if it can, according to
     llama.cpp's ``common_speculative_are_compatible``."""
     a, b = one.tok, other.tok
@@ -304,7 +306,9 @@ def _draft_obstacle(one: Model, other: Model) -> str | None:
 # ---- output ----
 
 
-def _lines(found: dict[str, Any], a: Model, b: Model | Original) -> list[str]:
+def _lines(
+    found: dict[str, Any], a: ComparedModel, b: ComparedModel | ComparedOriginal
+) -> list[str]:
     lines = [
         f"{name:<24}{_value(values[0])} | {_value(values[1])}"
         for name, values in found["values"].items()
@@ -331,11 +335,11 @@ def _lines(found: dict[str, Any], a: Model, b: Model | Original) -> list[str]:
     return lines or ["no difference"]
 
 
-def _token(side: Model | Original, text: str) -> str:
+def _token(side: ComparedModel | ComparedOriginal, text: str) -> str:
     return f"'{shown(side.readable(text))}'"
 
 
-def _merge(side: Model | Original, text: str) -> str:
+def _merge(side: ComparedModel | ComparedOriginal, text: str) -> str:
     left, _, right = text.partition(" ")
     return f"{_token(side, left)} + {_token(side, right)}"
 

@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if args.against is not None and not args.fix:
         raise UsageError("--against needs --fix, such as --fix all")
     changes = corrections(path, args.fix, args.against)
-    changes.update(_changes(args, _File(path)))
+    changes.update(_changes(args, _EditedFile(path)))
     if not changes and not args.fix:
         raise UsageError("no changes: give --set, --template or another option")
     planned = ggtok.edit(path, changes, dry_run=True, force=args.force)
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
 # ---- the changes ----
 
 
-class _File:
+class _EditedFile:
     """The file before the changes. Its vocabulary may be faulty, since the edit may correct it. So
     the tokenizer is loaded only for options that name a token."""
 
@@ -131,7 +131,7 @@ class _File:
         return [*names, "default"] if _TEMPLATE in self.values else names
 
 
-def _changes(args: argparse.Namespace, file: _File) -> dict[str, Any]:
+def _changes(args: argparse.Namespace, file: _EditedFile) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for word in args.set:
         key, value = _halves(word, "--set", "KEY=VALUE")
@@ -159,7 +159,9 @@ def _changes(args: argparse.Namespace, file: _File) -> dict[str, Any]:
     return changes
 
 
-def _change_templates(args: argparse.Namespace, model: _File, changes: dict[str, Any]) -> None:
+def _change_templates(
+    args: argparse.Namespace, model: _EditedFile, changes: dict[str, Any]
+) -> None:
     present = model.templates()
     names = [name for name in present if name != "default"]
     before = list(names)
@@ -189,7 +191,7 @@ def _halves(word: str, option: str, form: str) -> tuple[str, str]:
     return key, value
 
 
-def _value(key: str, text: str, file: _File) -> object:
+def _value(key: str, text: str, file: _EditedFile) -> object:
     """Converts an option's text to a value for a key. The type is that of the key's value in the
     file, else the type that the text begins with, else the type that the text looks like."""
     old = file.values.get(key)

@@ -96,12 +96,12 @@ def _with_reason(token: Token, indent: str) -> Iterator[str]:
 
 
 def _fragment(fragment: Fragment) -> Iterator[str]:
-    place = f"bytes {fragment.begin} to {fragment.end}"
+    span = f"bytes {fragment.begin} to {fragment.end}"
     if fragment.special is not None:
-        yield f"special token, {place}"
+        yield f"special token, {span}"
         yield from _with_reason(fragment.special, "  ")
     else:
-        yield f"text, {place}: {quoted(fragment.text)}"
+        yield f"text, {span}: {quoted(fragment.text)}"
     for note in fragment.notes:
         yield f"  {shown(note)}"
     if fragment.normalized is not None:

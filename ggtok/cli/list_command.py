@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
         warn(line)
 
 
-def _row(m: listing.Model) -> tuple[str, ...]:
+def _row(m: listing.ListedModel) -> tuple[str, ...]:
     return (
         m.source,
         shown(m.name),

@@ -19,7 +19,7 @@ from ggtok.cli.shared_options import MODEL, add_model, overrides, reporting_wait
 from ggtok.errors import VocabWarning
 
 if TYPE_CHECKING:
-    from ggtok.inspect.parity.compare import Comparison, Difference
+    from ggtok.inspect.parity.compare import ParityComparison, ParityDifference
 
 _MAX_DIFFERENCES = 5  # the most differences to show
 _LIBRARY_VARIABLE = "GGTOK_LLAMA_LIBRARY"
@@ -91,7 +91,7 @@ def _report(say: Callable[[str], None], total: int | None) -> Callable[[int], No
     return lambda n: say(f"{n}{of} texts compared")
 
 
-def _as_json(package: str, found: Comparison) -> dict[str, Any]:
+def _as_json(package: str, found: ParityComparison) -> dict[str, Any]:
     return {
         "llama.cpp": package,
         "texts": found.texts,
@@ -110,7 +110,7 @@ def _as_json(package: str, found: Comparison) -> dict[str, Any]:
     }
 
 
-def _lines(tok: ggtok.Tokenizer, package: str, found: Comparison) -> list[str]:
+def _lines(tok: ggtok.Tokenizer, package: str, found: ParityComparison) -> list[str]:
     texts = f"{number(found.texts, 'text')}, each encoded in 4 ways, with the llama.cpp of"
     result = number(found.different, "difference") if found.different else "no difference"
     more = found.different - len(found.first)
@@ -121,7 +121,7 @@ def _lines(tok: ggtok.Tokenizer, package: str, found: Comparison) -> list[str]:
     ]
 
 
-def _difference_lines(tok: ggtok.Tokenizer, difference: Difference) -> list[str]:
+def _difference_lines(tok: ggtok.Tokenizer, difference: ParityDifference) -> list[str]:
     theirs, ours = difference.llama_cpp, difference.ggtok
     flags = [name for name in ("add_special", "parse_special") if getattr(difference, name)]
     head = ", ".join([repr(shown(difference.text, 200)), *flags])

@@ -84,10 +84,10 @@ class _Parts:
     skipped, are added to `binary`."""
 
     def __init__(self, paths: list[str], args: argparse.Namespace, binary: dict[str, None]) -> None:
-        from ggtok.cli.counting import Choice
+        from ggtok.cli.counting import FolderFilter
 
         self._binary = binary
-        self._files = Choice(args.include, args.exclude, ignore=True).files(paths)
+        self._files = FolderFilter(args.include, args.exclude, ignore=True).files(paths)
 
     def items(self) -> Iterator[tuple[str, bytes]]:
         for path in self._files:

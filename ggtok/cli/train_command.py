@@ -12,11 +12,11 @@ from ggtok.cli import input_texts, progress, standard_output
 from ggtok.cli.messages import UsageError, reason
 from ggtok.cli.parser import Help, Parser, token_count
 from ggtok.cli.shared_options import add_corpus, add_output_options, add_words
-from ggtok.corpora.sources import Choice, Search
+from ggtok.corpora.sources import GlobFilter, Search
 from ggtok.errors import TemplateError
 from ggtok.native import jinja
 from ggtok.vocabularies.contents import TrainingReport
-from ggtok.vocabularies.corpus import Named, files_of
+from ggtok.vocabularies.corpus import NamedText, files_of
 from ggtok.vocabularies.counts import KIND, Progress, WordCounts, count_words
 from ggtok.vocabularies.train import train
 from ggtok.vocabularies.writers import GGUF
@@ -152,11 +152,11 @@ def _as_json(report: TrainingReport) -> dict[str, object]:
 def _sources(args: argparse.Namespace, words: Sequence[str]) -> list[object]:
     """Returns the files that the words name, except the command's outputs."""
     own = [os.path.abspath(path) for path in (args.output, args.save_counts) if path is not None]
-    search = Search(own, Choice(args.include, args.exclude), args.kind)
+    search = Search(own, GlobFilter(args.include, args.exclude), args.kind)
     sources: list[object] = []
     for word in words:
         if word == "-":
-            sources.append(Named(input_texts.STDIN, _standard_input()))
+            sources.append(NamedText(input_texts.STDIN, _standard_input()))
         else:
             sources += map(Path, files_of(word, search))
     return sources

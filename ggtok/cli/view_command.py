@@ -81,7 +81,7 @@ def _write(args: argparse.Namespace, models: dict[str, str]) -> None:
     standard_output.write_result(args, value, standard_output.lines_of_files(args.output))
 
 
-_PAGE = files.Kind("an HTML page", lambda data: data[:15].lower() == b"<!doctype html>")
+_PAGE = files.FileFormat("an HTML page", lambda data: data[:15].lower() == b"<!doctype html>")
 
 HELP = Help(
     usage="[[ALIAS=]MODEL...]",

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ggtok.corpora.documents import Piece, Pieces, Place, n_bytes
-from ggtok.corpora.sources import Source
-from ggtok.corpora.summary import Counts
+from ggtok.corpora.documents import DocumentPiece, Pieces, SourcePosition, n_bytes
+from ggtok.corpora.sources import SourceFile
+from ggtok.corpora.summary import RunCounts
 
 # The approximate size of a batch, in bytes of text. In an Arrow file, a batch is a record batch.
 BYTES = 2 << 20
 DOCUMENTS = 1 << 16  # the maximum number of documents in a batch
 
-Read = Callable[[Source, Place], Pieces]
+Read = Callable[[SourceFile, SourcePosition], Pieces]
 
 
 @dataclass
-class Batch:
+class DocumentBatch:
     """Pieces that are encoded together. The end of a batch depends only on the pieces, so a run
     that is resumed at the end of a batch has the same batches as an uninterrupted run.
 
@@ -31,11 +31,11 @@ class Batch:
         first: the number of documents in all earlier batches.
     """
 
-    next: Place
+    next: SourcePosition
     read: int = 0
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[DocumentPiece] = field(default_factory=list)
     size: int = 0
-    counts: Counts = field(default_factory=Counts)
+    counts: RunCounts = field(default_factory=RunCounts)
     closed: list[int] = field(default_factory=list)
     first: int = 0
 
@@ -46,13 +46,17 @@ class Batch:
 
 
 def batches(
-    sources: Sequence[Source], place: Place, read: Read, limit: int = BYTES, first: int = 0
-) -> Iterator[Batch]:
-    """Yields the documents of all sources, starting at `place`, in batches of about `limit`
-    bytes. `first` is the number of documents before `place`."""
-    finished = sum(source.size for source in sources[: place.source])
-    batch, n = Batch(place, first=first), 0
-    for piece in _pieces(sources, place, read):
+    sources: Sequence[SourceFile],
+    position: SourcePosition,
+    read: Read,
+    limit: int = BYTES,
+    first: int = 0,
+) -> Iterator[DocumentBatch]:
+    """Yields the documents of all sources, starting at `position`, in batches of about `limit`
+    bytes. `first` is the number of documents before `position`."""
+    finished = sum(source.size for source in sources[: position.source])
+    batch, n = DocumentBatch(position, first=first), 0
+    for piece in _pieces(sources, position, read):
         batch.next = piece.next
         batch.read = finished + piece.at
         batch.counts.bytes += piece.size
@@ -67,20 +71,22 @@ def batches(
             batch.closed.append(len(batch.pieces))
         if not piece.inside and (batch.size >= limit or n + len(batch.closed) >= DOCUMENTS):
             yield batch
-            batch, n = Batch(batch.next, first=batch.first + batch.documents), 0
+            batch, n = DocumentBatch(batch.next, first=batch.first + batch.documents), 0
     yield batch
 
 
-def _pieces(sources: Sequence[Source], place: Place, read: Read) -> Pieces:
+def _pieces(sources: Sequence[SourceFile], position: SourcePosition, read: Read) -> Pieces:
     """Yields all sources' pieces. Each source's last piece has `last` set, and its `next` is the
     beginning of the next source."""
-    for number in range(place.source, len(sources)):
+    for number in range(position.source, len(sources)):
         source = sources[number]
-        last: Piece | None = None
-        for piece in read(source, place if number == place.source else Place(number)):
+        last: DocumentPiece | None = None
+        for piece in read(
+            source, position if number == position.source else SourcePosition(number)
+        ):
             if last is not None:
                 yield last
             last = piece
-        last = last or Piece(None, 0, place)
-        last.next, last.at, last.last = Place(number + 1), source.size, True
+        last = last or DocumentPiece(None, 0, position)
+        last.next, last.at, last.last = SourcePosition(number + 1), source.size, True
         yield last

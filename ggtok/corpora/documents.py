@@ -10,7 +10,7 @@ from itertools import accumulate, chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ggtok.corpora.summary import Counts
+from ggtok.corpora.summary import RunCounts
 from ggtok.errors import (
     DocumentError,
     FileError,
@@ -28,7 +28,7 @@ BOM = b"\xef\xbb\xbf"  # UTF-8's byte order mark, ignored at the beginning of a 
 BETWEEN, INSIDE, DROPPING = range(3)
 
 
-class Place(NamedTuple):
+class SourcePosition(NamedTuple):
     """A position in the sources, where the next piece begins.
 
     Attributes:
@@ -113,7 +113,7 @@ class Located:
     faults: Faults
     offsets: Sequence[int]
 
-    def found(self, i: int, what: str) -> Counts:
+    def found(self, i: int, what: str) -> RunCounts:
         """Returns the counts for a fault of the i-th document, or raises DocumentError."""
         return self.faults.found("malformed", line_at(self.offsets[i]), what)
 
@@ -124,7 +124,7 @@ def line_at(offset: int) -> str:
 
 
 @dataclass(slots=True)
-class Piece:
+class DocumentPiece:
     """A document, a part of a long document, or a group of small documents.
 
     Attributes:
@@ -145,11 +145,11 @@ class Piece:
 
     text: bytes | None
     size: int
-    next: Place
+    next: SourcePosition
     at: int = 0
     begins: bool = True
     ends: bool = True
-    faults: Counts | None = None
+    faults: RunCounts | None = None
     last: bool = False
     many: Sequence[bytes] | Joined = ()
     inside: bool = False
@@ -172,7 +172,7 @@ class Faults:
             [first] if first else [], blocks
         )
 
-    def found(self, kind: str, where: str, what: str) -> Counts:
+    def found(self, kind: str, where: str, what: str) -> RunCounts:
         """Returns the counts for a faulty document, or raises DocumentError if the rule is "raise".
         `kind` is the name of a field of Counts."""
         if kind == "invalid_utf8" and self.encoding is not None:
@@ -184,7 +184,7 @@ class Faults:
                 path=self.path,
                 kind=kind,
             )
-        counts = Counts(skipped=self.rule == "skip")
+        counts = RunCounts(skipped=self.rule == "skip")
         setattr(counts, kind, 1)
         return counts
 
@@ -194,7 +194,9 @@ class Faults:
             "is held in memory"
         )
 
-    def document(self, text: bytes, size: int, next: Place, at: int, where: str) -> Piece:
+    def document(
+        self, text: bytes, size: int, next: SourcePosition, at: int, where: str
+    ) -> DocumentPiece:
         """Applies the rule to a whole document, and returns its piece."""
         faults = None
         if not text.isascii():
@@ -208,16 +210,18 @@ class Faults:
             faults = self.found("empty", where, "an empty document")
         return self.piece(text, size, next, at, faults)
 
-    def applied(self, texts: Sequence[bytes] | Joined) -> tuple[Sequence[bytes] | Joined, Counts]:
+    def applied(
+        self, texts: Sequence[bytes] | Joined
+    ) -> tuple[Sequence[bytes] | Joined, RunCounts]:
         """Applies the rule ("skip" or "replace") to a group. Returns its documents and the counts
         of their faults."""
         if isinstance(texts, Joined) and _is_utf8(texts.data):
             kept = texts.without_empty()
             empty = texts.n - kept.n
             if self.rule == "replace":
-                return texts, Counts(empty=empty)
-            return kept, Counts(empty=empty, skipped=empty)
-        documents, counts = [], Counts()
+                return texts, RunCounts(empty=empty)
+            return kept, RunCounts(empty=empty, skipped=empty)
+        documents, counts = [], RunCounts()
         for text in texts:
             valid = repaired(text)
             counts.empty += not text
@@ -228,9 +232,11 @@ class Faults:
                 counts.skipped += 1
         return documents, counts
 
-    def piece(self, text: bytes, size: int, next: Place, at: int, faults: Counts | None) -> Piece:
+    def piece(
+        self, text: bytes, size: int, next: SourcePosition, at: int, faults: RunCounts | None
+    ) -> DocumentPiece:
         dropped = faults is not None and faults.skipped
-        return Piece(None if dropped else text, size, next, at, faults=faults)
+        return DocumentPiece(None if dropped else text, size, next, at, faults=faults)
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -295,17 +301,19 @@ def faultless(texts: Sequence[bytes | None] | Joined) -> bool:
     return _is_utf8(joined)
 
 
-def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:
+def one_by_one(
+    pieces: Iterable[DocumentPiece], start: SourcePosition, end: SourcePosition
+) -> Pieces:
     """Yields the pieces of a group with faults, from `start` to `end`. If the group has no pieces,
     yields an empty piece that ends at `end`."""
-    last: Piece | None = None
+    last: DocumentPiece | None = None
     for piece in pieces:
         if last is not None:
             last.inside = True
             yield last
         last = piece
     if last is None:
-        last = Piece(None, 0, start)
+        last = DocumentPiece(None, 0, start)
     last.size += max(end.offset - last.next.offset, 0)  # adds blank lines, which have no piece
     last.next = end
     yield last
@@ -318,7 +326,7 @@ _REPLACED = {
     "malformed": "keeps them as empty documents",
 }
 
-Pieces = Iterator[Piece]
+Pieces = Iterator[DocumentPiece]
 
 
 JOINER = "\n\n"  # between the texts of two fields

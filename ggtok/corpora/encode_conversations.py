@@ -14,9 +14,9 @@ from ggtok.base.concurrency import cached_property
 from ggtok.chat import api
 from ggtok.chat.options import Clock, check_clock, now_of
 from ggtok.chat.prompt_ids import MaskError
-from ggtok.corpora.documents import Piece
+from ggtok.corpora.documents import DocumentPiece
 from ggtok.corpora.encode_documents import Encoded
-from ggtok.corpora.summary import Counts
+from ggtok.corpora.summary import RunCounts
 from ggtok.errors import (
     ArgumentError,
     InvalidTypeError,
@@ -66,7 +66,9 @@ class ChatEncoder:
         keywords.pop("mask", None)
         options, self._trusted, flags = api.options_of(keywords)
         self._normalizes = loaded.vocab_type in _NORMALIZING
-        self._call = api.Call(loaded, options, flags, chat_calls.TRUSTED if self._trusted else 0)
+        self._call = api.ChatCall(
+            loaded, options, flags, chat_calls.TRUSTED if self._trusted else 0
+        )
         self._check_options()
 
     def _check_options(self) -> None:
@@ -98,13 +100,13 @@ class ChatEncoder:
     def _masker(self) -> api.Masker:
         return api.Masker(self._call, self._trusted)
 
-    def encode(self, pieces: Sequence[Piece], threads: int = 1, first: int = 0) -> Encoded:
+    def encode(self, pieces: Sequence[DocumentPiece], threads: int = 1, first: int = 0) -> Encoded:
         """Encodes a batch."""
         ids: list[int] = []
         mask: list[bool] = []
         ends: list[int] = []
         before: list[int] = []
-        faults = Counts()
+        faults = RunCounts()
         n_media = 0
         for piece in pieces:
             before.append(len(ends))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ggtok.corpora.documents import Joined, Piece
-from ggtok.corpora.summary import Counts
+from ggtok.corpora.documents import DocumentPiece, Joined
+from ggtok.corpora.summary import RunCounts
 from ggtok.errors import InvalidValueError
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
 from ggtok.native.arguments import on_main_thread
@@ -47,7 +47,7 @@ class Encoded:
     drops: bool = False
     opens: bool = False
     mask: NDArray[np.uint8] | None = None
-    faults: Counts | None = None
+    faults: RunCounts | None = None
     n_media: int = 0
 
 
@@ -72,7 +72,7 @@ class Encoder:
     def flags(self) -> int:
         return ADD_SPECIAL if self._add_special else 0
 
-    def encode(self, pieces: Sequence[Piece], threads: int = 1, first: int = 0) -> Encoded:
+    def encode(self, pieces: Sequence[DocumentPiece], threads: int = 1, first: int = 0) -> Encoded:
         """Encodes a batch, whose first document has the number `first`. Several threads share whole
         documents, but not parts of documents."""
         kept, before, drops, opens = _kept(pieces)
@@ -107,14 +107,14 @@ class Encoder:
             return array, ends[1:]
         return with_eos(array, ends, self.eos), ends[1:] + np.arange(1, len(ends))
 
-    def _parts(self, pieces: list[Piece]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _parts(self, pieces: list[DocumentPiece]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Encodes parts of documents."""
         blocks = Blocks(self._loaded)
         arrays = [self._part(blocks, piece) for piece in pieces]
         sizes = np.cumsum([len(array) for array in arrays], dtype=np.int64)
         return _joined(arrays, np.int32), sizes[[piece.ends for piece in pieces]]
 
-    def _part(self, blocks: Any, piece: Piece) -> NDArray[np.int32]:
+    def _part(self, blocks: Any, piece: DocumentPiece) -> NDArray[np.int32]:
         flags = self.flags
         flags |= 0 if piece.begins else NOT_FIRST_BLOCK
         flags |= 0 if piece.ends else NOT_LAST_BLOCK
@@ -125,17 +125,17 @@ class Encoder:
         return np.frombuffer(ids, np.int32)
 
 
-def _texts(piece: Piece) -> Iterable[Any]:
+def _texts(piece: DocumentPiece) -> Iterable[Any]:
     """Returns a piece's documents in the form that encode_batch accepts."""
     if isinstance(piece.many, Joined):
         return (piece.many.fields(),)
     return piece.many or (piece.text,)
 
 
-def _kept(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int], bool, bool]:
+def _kept(pieces: Sequence[DocumentPiece]) -> tuple[list[DocumentPiece], list[int], bool, bool]:
     """Returns the pieces to encode, and the values of `before`, `drops` and `opens` for
     :class:`Encoded`."""
-    kept: list[Piece] = []
+    kept: list[DocumentPiece] = []
     before, n, start = [], 0, 0
     drops, opens, new = False, False, False
     for piece in pieces:
@@ -153,10 +153,10 @@ def _kept(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int], bool, bool]:
     return kept, before, drops, opens
 
 
-def _runs(pieces: list[Piece]) -> Iterator[tuple[bool, list[Piece]]]:
+def _runs(pieces: list[DocumentPiece]) -> Iterator[tuple[bool, list[DocumentPiece]]]:
     """Splits the pieces into sequences that contain either only parts of documents (True) or only
     whole documents (False)."""
-    run: list[Piece] = []
+    run: list[DocumentPiece] = []
     parts = False
     for piece in pieces:
         part = not (piece.begins and piece.ends)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ggtok.base import files
 from ggtok.corpora import journal
 from ggtok.corpora.id_formats import FORMATS
-from ggtok.corpora.summary import Counts
+from ggtok.corpora.summary import RunCounts
 from ggtok.errors import FileError, InvalidValueError, file_error, not_found
 
 _MOST = 1 << 30  # the maximum size of a manifest, in bytes; a manifest lists every source
@@ -39,7 +39,7 @@ class Manifest(NamedTuple):
     """
 
     plan: dict[str, Any]
-    counts: Counts
+    counts: RunCounts
     files: dict[str, Written]
 
 

@@ -21,8 +21,8 @@ from itertools import islice
 from typing import Any
 
 from ggtok.base.files import open_own
-from ggtok.corpora.documents import DROPPING, Place
-from ggtok.corpora.summary import Counts
+from ggtok.corpora.documents import DROPPING, SourcePosition
+from ggtok.corpora.summary import RunCounts
 from ggtok.errors import FileError, InvalidValueError, file_error
 
 # A source's path, size, modification time and sample.
@@ -131,7 +131,7 @@ class Journal:
                 self.complete = True
         if self.plan is None:
             self.last, self.complete = None, False
-        if self.last is not None and self.last["place"][0] > len(sources):
+        if self.last is not None and self.last["position"][0] > len(sources):
             raise FileError(f"{self.path}: is malformed; remove the file to begin again")
         self._file.seek(good)
         self._file.truncate()
@@ -262,18 +262,18 @@ def check_sources(sources: Any) -> None:
         number(sample)
 
 
-def counts(value: Any) -> Counts:
-    checked = Counts(**value)
+def counts(value: Any) -> RunCounts:
+    checked = RunCounts(**value)
     for each in checked.as_dict().values():
         number(each)
     return checked
 
 
 def check_checkpoint(state: Any) -> None:
-    source, offset, skip, stage, faulty = state["place"]
-    place = Place(number(source), number(offset), number(skip), number(stage), faulty)
-    if place.state > DROPPING or type(faulty) is not bool:
-        raise ValueError("not a place in the sources")
+    source, offset, skip, stage, faulty = state["position"]
+    position = SourcePosition(number(source), number(offset), number(skip), number(stage), faulty)
+    if position.state > DROPPING or type(faulty) is not bool:
+        raise ValueError("not a position in the sources")
     counts(state["counts"])
     for name in GROWING:
         if name == "mask" and name not in state:
@@ -281,7 +281,7 @@ def check_checkpoint(state: Any) -> None:
         size, crc, before, crc_before = map(number, state[name])
         if before > size or max(crc, crc_before) >= 1 << 32:
             raise ValueError("not the state of a file")
-    if state["sources"][0] != 8 * place.source:
+    if state["sources"][0] != 8 * position.source:
         raise ValueError("not as many sources as were read")
     if state["opened"] is not None:
         ids, size, crc = map(number, state["opened"])

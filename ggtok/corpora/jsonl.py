@@ -16,33 +16,33 @@ from typing import Any
 from ggtok.corpora.documents import (
     BOM,
     LIMIT,
+    DocumentPiece,
     Faults,
     Fields,
     Located,
-    Piece,
     Pieces,
-    Place,
+    SourcePosition,
     faultless,
     filled,
     line_at,
     one_by_one,
     repaired,
 )
-from ggtok.corpora.sources import Source
+from ggtok.corpora.sources import SourceFile
 from ggtok.corpora.streams import Stream
-from ggtok.corpora.summary import Counts
+from ggtok.corpora.summary import RunCounts
 from ggtok.errors import DocumentError, InvalidValueError
 
 
-def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
-    """Yields the documents of a JSONL file from `place` on. Blank lines are ignored."""
+def read(source: SourceFile, position: SourcePosition, fields: Fields, errors: str) -> Pieces:
+    """Yields the documents of a JSONL file from `position` on. Blank lines are ignored."""
     faults = Faults(errors, source.path)
     with Stream(source) as stream:
-        stream.seek(place.offset)
+        stream.seek(position.offset)
         blocks = stream.blocks()
-        if not place.offset:
+        if not position.offset:
             faults, blocks = faults.knowing_encoding(blocks)
-        reader = _Reader(place, fields, faults)
+        reader = _LineReader(position, fields, faults)
         group: list[bytes] = []
         for lines in split_lines(blocks, faults):
             group += lines
@@ -55,7 +55,7 @@ def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
 class Lenient(Faults):
     """Keeps empty documents and replaces malformed UTF-8, but refuses malformed records."""
 
-    def found(self, kind: str, where: str, what: str) -> Counts:
+    def found(self, kind: str, where: str, what: str) -> RunCounts:
         if kind in ("missing", "malformed"):
             raise DocumentError(f"{self.path}: {where}: {what}", path=self.path, kind=kind)
         return super().found(kind, where, what)
@@ -71,17 +71,17 @@ def documents(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Iterat
 def pieces(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Pieces:
     """Yields the pieces for `blocks` of JSON lines."""
     faults, blocks = faults.knowing_encoding(iter(blocks))
-    reader = _Reader(Place(0), fields, faults)
+    reader = _LineReader(SourcePosition(0), fields, faults)
     for lines in split_lines(blocks, faults):
         yield from reader.group(lines, 0)
 
 
-class _Reader:
+class _LineReader:
     """Converts lines to pieces."""
 
-    def __init__(self, place: Place, fields: Fields, faults: Faults) -> None:
-        self._place, self._fields, self.faults = place, fields, faults
-        self._offset = place.offset  # the offset of the next line
+    def __init__(self, position: SourcePosition, fields: Fields, faults: Faults) -> None:
+        self._position, self._fields, self.faults = position, fields, faults
+        self._offset = position.offset  # the offset of the next line
 
     def group(self, lines: list[bytes], at: int) -> Pieces:
         """Yields the pieces for some lines: a single piece if no document has a fault."""
@@ -92,15 +92,15 @@ class _Reader:
         if texts and faultless(texts):
             located = self._located(lines)
             self._offset += sum(map(len, lines))
-            size = self._offset - self._place.offset
-            self._place = Place(self._place.source, self._offset)
-            yield Piece(b"", size, self._place, at, many=texts, located=located)
+            size = self._offset - self._position.offset
+            self._position = SourcePosition(self._position.source, self._offset)
+            yield DocumentPiece(b"", size, self._position, at, many=texts, located=located)
             return
         if lines:
-            end = Place(self._place.source, self._offset + sum(map(len, lines)))
+            end = SourcePosition(self._position.source, self._offset + sum(map(len, lines)))
             pieces = (piece for line in lines for piece in self._one(line, at))
-            yield from one_by_one(pieces, self._place, end)
-            self._place = end
+            yield from one_by_one(pieces, self._position, end)
+            self._position = end
 
     def _one(self, line: bytes, at: int) -> Pieces:
         start, self._offset = self._offset, self._offset + len(line)
@@ -108,9 +108,9 @@ class _Reader:
             line = line[len(BOM) :]
         if line.isspace() or not line:
             return
-        size = self._offset - self._place.offset
-        self._place = Place(self._place.source, self._offset)
-        piece = _piece(line, self._fields, self.faults, size, self._place, at, line_at(start))
+        size = self._offset - self._position.offset
+        self._position = SourcePosition(self._position.source, self._offset)
+        piece = _piece(line, self._fields, self.faults, size, self._position, at, line_at(start))
         if self._fields.locates:
             piece.located = Located(self.faults, (start,))
         yield piece
@@ -143,8 +143,14 @@ def split_lines(blocks: Iterable[bytes], faults: Faults) -> Iterator[list[bytes]
 
 
 def _piece(
-    line: bytes, fields: Fields, faults: Faults, size: int, next: Place, at: int, where: str
-) -> Piece:
+    line: bytes,
+    fields: Fields,
+    faults: Faults,
+    size: int,
+    next: SourcePosition,
+    at: int,
+    where: str,
+) -> DocumentPiece:
     try:
         record = _parser()(line)
         faulty = None
@@ -217,7 +223,7 @@ _AS_TEXT = "kind='text' (--kind text) takes the file as a text"
 LOOK = 256 << 10  # the number of decompressed bytes at a file's beginning to examine
 
 
-def decided(sources: Iterable[Source], fields: Fields) -> list[Source]:
+def decided(sources: Iterable[SourceFile], fields: Fields) -> list[SourceFile]:
     """Decides whether .json files are JSON lines or text, and returns all sources.
 
     Raises:
@@ -229,7 +235,7 @@ def decided(sources: Iterable[Source], fields: Fields) -> list[Source]:
     ]
 
 
-def _kind(source: Source, fields: Fields) -> str:
+def _kind(source: SourceFile, fields: Fields) -> str:
     """Returns "jsonl" if the first two lines begin like records, or if the only line is a record;
     otherwise "text"."""
     start, is_whole = _start(source)
@@ -253,7 +259,7 @@ def is_array(start: bytes, fields: Fields) -> bool:
     return start[:1] == b"[" and _is_record(start[1:].lstrip(), fields)
 
 
-def _start(source: Source) -> tuple[bytes, bool]:
+def _start(source: SourceFile) -> tuple[bytes, bool]:
     """Returns the beginning of a file, without leading white space, and whether the beginning
     extends to the end of the file."""
     start = b""

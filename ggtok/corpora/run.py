@@ -28,15 +28,15 @@ import ggtok._version
 from ggtok.base.concurrency import BackgroundWriter, cached_property, mapped
 from ggtok.base.files import read_up_to
 from ggtok.corpora import finished, id_formats, jsonl, streams, tables, text, vocabulary_hash
-from ggtok.corpora.document_batches import BYTES, Batch, batches
-from ggtok.corpora.documents import DROPPING, RULES, Fields, Pieces, Place
+from ggtok.corpora.document_batches import BYTES, DocumentBatch, batches
+from ggtok.corpora.documents import DROPPING, RULES, Fields, Pieces, SourcePosition
 from ggtok.corpora.encode_conversations import ChatEncoder
 from ggtok.corpora.encode_documents import Encoded, Encoder
 from ggtok.corpora.id_formats import Raw
 from ggtok.corpora.journal import GROWING, Journal, SourceState, compare, sync_folder
 from ggtok.corpora.partial_file import Extent, PartialFile, give_name, partial_of
-from ggtok.corpora.sources import TABLES, Source
-from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
+from ggtok.corpora.sources import TABLES, SourceFile
+from ggtok.corpora.summary import EncodeProgress, ProgressFn, RunCounts, Summary
 from ggtok.errors import (
     FileError,
     InvalidValueError,
@@ -54,13 +54,13 @@ _LARGE = 8 << 20  # bytes of text; only batches of few long documents have more
 _WHOLE = ("UGM",)
 
 
-class Run:
+class EncodingRun:
     """The encoding of sources into one output."""
 
     def __init__(
         self,
         loaded: Loaded,
-        sources: Sequence[Source],
+        sources: Sequence[SourceFile],
         out: str,
         *,
         format: str,
@@ -204,11 +204,11 @@ class Run:
 
     def _encode_all(self, output: _Output) -> Summary:
         output.open()
-        resumed, counts = output.ids, Counts(**output.counts.as_dict())
+        resumed, counts = output.ids, RunCounts(**output.counts.as_dict())
         total = sum(source.size for source in self._sources)
         before: int | None = None
         bytes_before, n_media = counts.bytes, 0
-        found = batches(self._sources, output.place, self._read, BYTES, counts.documents)
+        found = batches(self._sources, output.position, self._read, BYTES, counts.documents)
         room = 3 * self._threads * BYTES  # for each thread, one batch waits, in work and encoded
         results = mapped(self._encoded, found, self._threads, size=lambda b: b.size, room=room)
         with output.checkpointing_interrupts() as writer, contextlib.closing(results):  # type: ignore[type-var]
@@ -252,18 +252,18 @@ class Run:
             already_complete=False,
         )
 
-    def _encoded(self, batch: Batch) -> tuple[Batch, Encoded | None]:
+    def _encoded(self, batch: DocumentBatch) -> tuple[DocumentBatch, Encoded | None]:
         """Encodes a batch, unless it is so large that the caller's thread should encode it, where
         Ctrl-C stops encoding at once."""
         is_large = batch.size > _LARGE
         return batch, None if is_large else self._encoder.encode(batch.pieces, 1, batch.first)
 
-    def _read(self, source: Source, place: Place) -> Pieces:
+    def _read(self, source: SourceFile, position: SourcePosition) -> Pieces:
         if source.kind == "jsonl":
-            return jsonl.read(source, place, self._fields, self._errors)
+            return jsonl.read(source, position, self._fields, self._errors)
         if source.kind in TABLES:
-            return tables.read(source, place, self._fields, self._errors)
-        return text.read(source, place, self._text)
+            return tables.read(source, position, self._fields, self._errors)
+        return text.read(source, position, self._text)
 
     @cached_property
     def _text(self) -> text.TextOptions:
@@ -346,8 +346,8 @@ class _Output:
         self._partials = {"data": format.data, "index": format.index, "sources": self._sources}
         if format.mask is not None:
             self._partials["mask"] = format.mask
-        self.place = Place(0)
-        self.counts = Counts()
+        self.position = SourcePosition(0)
+        self.counts = RunCounts()
         # If a document is unfinished, the number of ids before it, and the extent of `data` there.
         self._opened: tuple[int, Extent] | None = None
         self._bytes_then = 0  # counts.bytes at the last checkpoint
@@ -364,8 +364,8 @@ class _Output:
                 partial.create()
             self._format.begin()
             return
-        self.place = Place(*state["place"])
-        self.counts = Counts(**state["counts"])
+        self.position = SourcePosition(*state["position"])
+        self.counts = RunCounts(**state["counts"])
         sizes = {name: state[name][0] for name in GROWING if name in state}
         del sizes["sources"]
         if not self._format.fits(self.counts.ids, self.counts.documents, sizes):
@@ -381,7 +381,7 @@ class _Output:
             self._opened = ids, Extent(size, crc)
 
     @contextlib.contextmanager
-    def checkpointing_interrupts(self) -> Iterator[BackgroundWriter[tuple[Batch, Encoded]]]:
+    def checkpointing_interrupts(self) -> Iterator[BackgroundWriter[tuple[DocumentBatch, Encoded]]]:
         """A context with a thread that writes batches. After Ctrl-C, the batches that it has
         written get a checkpoint."""
         writer = BackgroundWriter(self._write)
@@ -391,10 +391,10 @@ class _Output:
         except KeyboardInterrupt:
             if writer.stopped_between_items and self.counts.bytes > self._bytes_then:
                 with contextlib.suppress(OSError):  # the interrupt is what happened first
-                    self._checkpoint(self.place, self.counts)
+                    self._checkpoint(self.position, self.counts)
             raise
 
-    def _write(self, item: tuple[Batch, Encoded]) -> None:
+    def _write(self, item: tuple[DocumentBatch, Encoded]) -> None:
         """Writes a batch, and a checkpoint if one is due."""
         batch, encoded = item
         if encoded.drops and self._opened is not None:
@@ -418,14 +418,14 @@ class _Output:
         self.counts.add(encoded.faults)
         self.counts.documents += len(ends)
         self.counts.ids += len(ids)
-        self.place = batch.next
+        self.position = batch.next
         # If most documents are skipped, few ids are written, so the text that was read counts, too.
         read = self.counts.bytes - self._bytes_then
         if (
             self._format.data.extent.size - self._size_then() >= CHECKPOINT
             or read >= 4 * CHECKPOINT
         ):
-            self._checkpoint(self.place, self.counts)
+            self._checkpoint(self.position, self.counts)
 
     def _size_then(self) -> int:
         last = self.journal.last
@@ -439,18 +439,18 @@ class _Output:
             # If this process is killed, the file must not be shorter than the journal says. So
             # before removing data, write a checkpoint after which the rest of the document is
             # dropped.
-            counts = Counts(**self.counts.as_dict())
-            counts.add(Counts(invalid_utf8=1, skipped=1))
-            self._checkpoint(self.place._replace(skip=0, state=DROPPING), counts)
+            counts = RunCounts(**self.counts.as_dict())
+            counts.add(RunCounts(invalid_utf8=1, skipped=1))
+            self._checkpoint(self.position._replace(skip=0, state=DROPPING), counts)
         self._format.data.trim()
 
-    def _checkpoint(self, place: Place, counts: Counts) -> None:
+    def _checkpoint(self, position: SourcePosition, counts: RunCounts) -> None:
         for partial in self._partials.values():
             partial.sync()
         self._bytes_then = counts.bytes
         self.journal.checkpoint(
             {
-                "place": place,
+                "position": position,
                 "counts": counts.as_dict(),
                 "opened": None if self._opened is None else [self._opened[0], *self._opened[1]],
                 **{name: partial.state() for name, partial in self._partials.items()},

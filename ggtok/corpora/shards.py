@@ -19,9 +19,9 @@ from ggtok.corpora.conversations import Conversations
 from ggtok.corpora.documents import Fields
 from ggtok.corpora.encode_conversations import ChatEncoder
 from ggtok.corpora.finished import verify
-from ggtok.corpora.run import Run
-from ggtok.corpora.sources import Choice, Search, Source, checked_kind
-from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
+from ggtok.corpora.run import EncodingRun
+from ggtok.corpora.sources import GlobFilter, Search, SourceFile, checked_kind
+from ggtok.corpora.summary import EncodeProgress, ProgressFn, RunCounts, Summary
 from ggtok.errors import InvalidValueError
 from ggtok.loading.loaded import Loaded
 from ggtok.text.sampling import settings_of
@@ -57,7 +57,7 @@ def encode_files(
         raise InvalidValueError(f"shards must be at least 1, but is {shards}")
     outs = [path] if shards is None else names(path, shards)
     own = [name for each in outs for name in id_formats.companions(each)]
-    search = Search(own, Choice.checked(include, exclude), checked)
+    search = Search(own, GlobFilter.checked(include, exclude), checked)
     found = jsonl.decided(search.find(sources), fields)
     if isinstance(fields, Conversations):
         _check_kinds(found)
@@ -67,7 +67,9 @@ def encode_files(
     whole = _Whole(sum(source.size for source in found), begun, progress)
     for number, (part, each) in enumerate(zip(parts, outs, strict=True)):
         options["sampling"] = sampling and (*sampling[:-1], number << _SHARD_BITS)
-        run = Run(loaded, part, each, kind=checked, fields=fields, progress=whole.show, **options)
+        run = EncodingRun(
+            loaded, part, each, kind=checked, fields=fields, progress=whole.show, **options
+        )
         whole.add(run.summary(), sum(source.size for source in part))
     return whole.summary()
 
@@ -83,7 +85,7 @@ def _conversations(
     return Conversations()
 
 
-def _check_kinds(sources: Sequence[Source]) -> None:
+def _check_kinds(sources: Sequence[SourceFile]) -> None:
     """Refuses files that aren't JSON lines."""
     for source in sources:
         if source.kind != "jsonl":
@@ -114,10 +116,10 @@ def existing(out: str) -> list[str]:
     return [name for n in numbers for name in names(out, n)]
 
 
-def verify_all(out: str) -> tuple[Counts, list[str], list[str]]:
+def verify_all(out: str) -> tuple[RunCounts, list[str], list[str]]:
     """Verifies an output or its shards; returns the counts, the names of the files, and a
     description of each damaged file."""
-    counts = Counts()
+    counts = RunCounts()
     files: list[str] = []
     wrong: list[str] = []
     outs = existing(out)
@@ -135,14 +137,14 @@ def verify_all(out: str) -> tuple[Counts, list[str], list[str]]:
     return counts, files, wrong
 
 
-def split(sources: Sequence[Source], n: int) -> list[list[Source]]:
+def split(sources: Sequence[SourceFile], n: int) -> list[list[SourceFile]]:
     """Divides the sources into n consecutive, nonempty parts of about equal size."""
     if len(sources) < n:
         raise InvalidValueError(
             f"{n} shards of {len(sources)} source files: a shard has whole files, so there can't "
             "be more shards; split large files first"
         )
-    parts: list[list[Source]] = []
+    parts: list[list[SourceFile]] = []
     left, at = sum(source.size for source in sources), 0
     for more in reversed(range(n)):  # the number of parts after this one
         share, size, start = left / (more + 1), 0, at
@@ -162,7 +164,7 @@ class _Whole:
     def __init__(self, total: int, begun: float, progress: ProgressFn | None) -> None:
         self._total, self._begun, self._progress = total, begun, progress
         self._summaries: list[Summary] = []
-        self._counts = Counts()
+        self._counts = RunCounts()
         self._read = self._bytes_before = self._read_before = 0
         self._last: EncodeProgress | None = None
 
@@ -193,7 +195,9 @@ class _Whole:
             self._read_before += self._last.read_before
         self._last = None
         self._read += read
-        self._counts.add(Counts(**{name: getattr(summary, name) for name in Counts().as_dict()}))
+        self._counts.add(
+            RunCounts(**{name: getattr(summary, name) for name in RunCounts().as_dict()})
+        )
         self._summaries.append(summary)
 
     def summary(self) -> Summary:

@@ -40,7 +40,7 @@ TABLES = ("parquet", "arrow")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file, with the size and time by which changes are detected.
 
     Attributes:
@@ -84,16 +84,16 @@ class Search:
     """
 
     def __init__(
-        self, own: Iterable[str] = (), choice: Choice | None = None, kind: str | None = None
+        self, own: Iterable[str] = (), choice: GlobFilter | None = None, kind: str | None = None
     ) -> None:
         self._own = Own(own)
-        self._choice = choice or Choice()
+        self._choice = choice or GlobFilter()
         self._kind = kind
         self._seen: set[str] = set()
-        self._found: list[Source] = []
+        self._found: list[SourceFile] = []
         self._dangling: dict[str, None] = {}
 
-    def find(self, sources: object) -> list[Source]:
+    def find(self, sources: object) -> list[SourceFile]:
         """Returns the files that one or several paths name, in order, except files that this search
         has already found. The files of a folder or a glob are sorted."""
         if isinstance(sources, (str, bytes, os.PathLike)):
@@ -215,7 +215,7 @@ def checked_kind(kind: object) -> str | None:
     return None if kind is None else str(kind)
 
 
-def _source(path: str, status: os.stat_result, kind: str | None) -> Source:
+def _source(path: str, status: os.stat_result, kind: str | None) -> SourceFile:
     name = path.lower()
     compression = compression_of(path)
     kind = kind or KINDS.get(os.path.splitext(name.removesuffix(compression))[1], "text")
@@ -224,7 +224,7 @@ def _source(path: str, status: os.stat_result, kind: str | None) -> Source:
             f"{path}: {kind} files are compressed inside, so {compression} around one can't be "
             "read in parts: decompress it"
         )
-    return Source(path, kind, compression, status.st_size, status.st_mtime_ns)
+    return SourceFile(path, kind, compression, status.st_size, status.st_mtime_ns)
 
 
 def compression_of(path: str) -> str:
@@ -233,11 +233,11 @@ def compression_of(path: str) -> str:
     return extension if extension in COMPRESSIONS else ""
 
 
-def changed(source: Source, status: os.stat_result) -> bool:
+def changed(source: SourceFile, status: os.stat_result) -> bool:
     return (source.size, source.mtime) != (status.st_size, status.st_mtime_ns)
 
 
-class Choice:
+class GlobFilter:
     """Selects files in a folder.
 
     Args:
@@ -249,7 +249,7 @@ class Choice:
         self._include, self._exclude = include, exclude
 
     @classmethod
-    def checked(cls, include: object, exclude: object) -> Choice:
+    def checked(cls, include: object, exclude: object) -> GlobFilter:
         """Checks and converts a caller's arguments, each of which is one or several globs."""
         return cls(_globs(include, "include"), _globs(exclude, "exclude"))
 

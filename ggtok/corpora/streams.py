@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ggtok.base.files import open_regular, read_up_to
 from ggtok.corpora.documents import LIMIT
-from ggtok.corpora.sources import Source, changed
+from ggtok.corpora.sources import SourceFile, changed
 from ggtok.errors import FileError, GGTokError, MissingExtraError, file_error
 
 # The number of bytes to read at a time. Larger blocks would fragment malloc's heap.
@@ -22,7 +22,7 @@ _SAMPLES, _SAMPLE = 16, 4096  # the number of blocks in a sample, and the size o
 class Stream:
     """An open source, as a context manager. Errors from its methods name the file."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceFile) -> None:
         self.source = source
         self._file: Any = None
         self._bytes: Any = None
@@ -64,11 +64,11 @@ class Stream:
 
     def at(self) -> int:
         """Returns how many of the file's bytes have been read so far, before decompression."""
-        place: int = self._file.tell()
-        return place
+        position: int = self._file.tell()
+        return position
 
 
-def sampled(source: Source) -> int:
+def sampled(source: SourceFile) -> int:
     """Returns the CRC-32 of a sample of the file's bytes on disk: all of a small file, otherwise
     evenly spaced blocks, including the first and the last."""
     with naming(source.path), open_regular(source.path) as file:
@@ -82,7 +82,7 @@ def sampled(source: Source) -> int:
         return crc
 
 
-def check(source: Source, file: int) -> None:
+def check(source: SourceFile, file: int) -> None:
     """Refuses a file that has changed or been replaced since it was found."""
     if changed(source, os.fstat(file)):
         raise FileError(f"{source.path}: changed while it was read; run again")

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass
-class Counts:
+class RunCounts:
     """The counts of a run so far.
 
     Attributes:
@@ -32,12 +32,12 @@ class Counts:
     malformed: int = 0
     skipped: int = 0
 
-    def add(self, other: Counts | None) -> None:
-        for each in fields(Counts) if other is not None else ():
+    def add(self, other: RunCounts | None) -> None:
+        for each in fields(RunCounts) if other is not None else ():
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def as_dict(self) -> dict[str, int]:
-        return {each.name: getattr(self, each.name) for each in fields(Counts)}
+        return {each.name: getattr(self, each.name) for each in fields(RunCounts)}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ ProgressFn = Callable[[EncodeProgress], object]
 
 
 @dataclass
-class Summary(Counts):
+class Summary(RunCounts):
     """The result of :meth:`ggtok.Tokenizer.encode_files`; the manifest has the same counts.
 
     All counts are for the whole output, including what earlier runs wrote.

@@ -10,18 +10,18 @@ from ggtok.base.files import open_regular, read_up_to
 from ggtok.corpora.documents import (
     JOINER,
     LIMIT,
+    DocumentPiece,
     Faults,
     Fields,
-    Piece,
     Pieces,
-    Place,
+    SourcePosition,
     faultless,
     filled,
     one_by_one,
 )
-from ggtok.corpora.sources import Source
+from ggtok.corpora.sources import SourceFile
 from ggtok.corpora.streams import check, naming
-from ggtok.corpora.summary import Counts
+from ggtok.corpora.summary import RunCounts
 from ggtok.errors import (
     FileError,
     GGTokError,
@@ -48,14 +48,14 @@ def pyarrow(what: str) -> Any:
     return pyarrow
 
 
-def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
-    """Yields the documents in a Parquet or Arrow file from `place` on."""
+def read(source: SourceFile, position: SourcePosition, fields: Fields, errors: str) -> Pieces:
+    """Yields the documents in a Parquet or Arrow file from `position` on."""
     if not source.size:  # an empty file, such as Hadoop's markers
         return
     pa = pyarrow(f"{source.path}: a {source.kind} file")
     faults = Faults(errors, source.path)
     columns = _parquet if source.kind == "parquet" else _arrow
-    row = place.offset
+    row = position.offset
     with _naming(source, pa), open_regular(source.path) as file:
         check(source, file.fileno())
         for each, share in columns(pa, _Bounded(file, source.size), source, fields, row):
@@ -64,17 +64,17 @@ def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
                 # A file of a few bytes can have billions of such rows.
                 n = len(each[0])
                 row += n
-                yield faults.piece(b"", 0, Place(place.source, row), at, _skipped(n))
+                yield faults.piece(b"", 0, SourcePosition(position.source, row), at, _skipped(n))
                 continue
             found: list[bytes | None] = []
             for some in _joined(pa, each, source.path, fields):
                 found += some
                 while n := filled(found):
-                    yield from _group(found[:n], row, place.source, at, faults, fields)
+                    yield from _group(found[:n], row, position.source, at, faults, fields)
                     del found[:n]
                     row += n
             if found:
-                yield from _group(found, row, place.source, at, faults, fields)
+                yield from _group(found, row, position.source, at, faults, fields)
                 row += len(found)
         check(source, file.fileno())
 
@@ -115,20 +115,22 @@ def _group(
     """Yields the pieces for some rows: a single piece if no document has a fault, or if all are
     null and skipped."""
     if faults.rule == "skip" and not any(text is not None for text in group):
-        n, next = len(group), Place(number, row + len(group))
+        n, next = len(group), SourcePosition(number, row + len(group))
         yield faults.piece(b"", 0, next, at, _skipped(n))
         return
     if faultless(group):
         texts = [text for text in group if text is not None]
-        next = Place(number, row + len(group))
-        yield Piece(b"", sum(map(len, texts)), next, at, many=texts)
+        next = SourcePosition(number, row + len(group))
+        yield DocumentPiece(b"", sum(map(len, texts)), next, at, many=texts)
         return
     pieces = _pieces(group, row, number, at, faults, fields)
-    yield from one_by_one(pieces, Place(number, row), Place(number, row + len(group)))
+    yield from one_by_one(
+        pieces, SourcePosition(number, row), SourcePosition(number, row + len(group))
+    )
 
 
-def _skipped(n: int) -> Counts:
-    return Counts(missing=n, skipped=n)
+def _skipped(n: int) -> RunCounts:
+    return RunCounts(missing=n, skipped=n)
 
 
 def _pieces(
@@ -138,9 +140,9 @@ def _pieces(
         where, row = f"row {row}", row + 1
         if text is None:
             found = faults.found("missing", where, f"the field {fields} is null")
-            yield faults.piece(b"", 0, Place(number, row), at, found)
+            yield faults.piece(b"", 0, SourcePosition(number, row), at, found)
         else:
-            yield faults.document(text, len(text), Place(number, row), at, where)
+            yield faults.document(text, len(text), SourcePosition(number, row), at, where)
 
 
 def texts(
@@ -202,7 +204,7 @@ def _value(values: list[bytes | None], i: int | None) -> bytes | None:
 
 
 def _parquet(
-    pa: Any, file: Any, source: Source, fields: Fields, row: int
+    pa: Any, file: Any, source: SourceFile, fields: Fields, row: int
 ) -> Iterator[tuple[list[Any], float]]:
     """Yields the fields' columns for several rows at a time, starting at `row`, with the fraction
     of the file's rows that have been read so far."""
@@ -212,7 +214,7 @@ def _parquet(
         return pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, **options)
 
     parquet = opened()
-    places = _places(pa, fields, parquet.schema_arrow, source.path)
+    paths = _field_paths(pa, fields, parquet.schema_arrow, source.path)
     dictionaries = opened(read_dictionary=list(fields.names))
     at, total = 0, max(parquet.metadata.num_rows, 1)
     for group in range(parquet.num_row_groups):
@@ -227,7 +229,7 @@ def _parquet(
             raise FileError(
                 f"{source.path}: row group {group}: rows of more than {LIMIT >> 20} MiB"
             )
-        longest = max(1, _longest(pa, dictionaries, group, fields, places))
+        longest = max(1, _longest(pa, dictionaries, group, fields, paths))
         end = at + rows
         for batch in parquet.iter_batches(
             max(1, min(_AT_ONCE // each, _MOST // longest, _MOST_ROWS)),
@@ -238,14 +240,16 @@ def _parquet(
             past = max(0, row - at)
             at += batch.num_rows
             if past < batch.num_rows:
-                yield [_leaf(batch, place).slice(past) for place in places], at / total
+                yield [_leaf(batch, field).slice(past) for field in paths], at / total
         if at != end:
             raise FileError(
                 f"{source.path}: row group {group}: fewer or more rows than its metadata says"
             )
 
 
-def _longest(pa: Any, dictionaries: Any, group: int, fields: Fields, places: list[_Place]) -> int:
+def _longest(
+    pa: Any, dictionaries: Any, group: int, fields: Fields, paths: list[_FieldPath]
+) -> int:
     """Returns the length, in bytes, of the longest value in a row group's dictionary, summed over
     the fields. Every row may have that value, although it takes only a few bits per row in the
     file."""
@@ -255,8 +259,8 @@ def _longest(pa: Any, dictionaries: Any, group: int, fields: Fields, places: lis
     for batch in dictionaries.iter_batches(
         1, row_groups=[group], columns=list(fields.names), use_threads=False
     ):
-        for place in places:
-            column = _leaf(batch, place)
+        for field in paths:
+            column = _leaf(batch, field)
             kind = column.type
             if pa.types.is_dictionary(kind) and str(kind.value_type) in _BINARY:
                 lengths = pyarrow.compute.binary_length(_checked(pa, column.dictionary))
@@ -266,7 +270,7 @@ def _longest(pa: Any, dictionaries: Any, group: int, fields: Fields, places: lis
 
 
 def _arrow(
-    pa: Any, file: Any, source: Source, fields: Fields, row: int
+    pa: Any, file: Any, source: SourceFile, fields: Fields, row: int
 ) -> Iterator[tuple[list[Any], float]]:
     import pyarrow.ipc
 
@@ -278,25 +282,25 @@ def _arrow(
     else:
         reader = pyarrow.ipc.open_stream(file)
         batches = iter(reader)
-    places = _places(pa, fields, reader.schema, source.path)
+    paths = _field_paths(pa, fields, reader.schema, source.path)
     at = 0
     for batch in batches:
         past = max(0, row - at)
         at += batch.num_rows
         if past < batch.num_rows:
-            columns = [_leaf(batch, place).slice(past) for place in places]
+            columns = [_leaf(batch, field).slice(past) for field in paths]
             yield columns, file.tell() / max(source.size, 1)
 
 
 # The path of a field: a column's name, followed by the names of fields in nested structs.
-_Place = tuple[str, ...]
+_FieldPath = tuple[str, ...]
 
 
-def _places(pa: Any, fields: Fields, schema: Any, path: str) -> list[_Place]:
-    return [_place(pa, name, schema, path) for name in fields.names]
+def _field_paths(pa: Any, fields: Fields, schema: Any, path: str) -> list[_FieldPath]:
+    return [_field_path(pa, name, schema, path) for name in fields.names]
 
 
-def _place(pa: Any, name: str, schema: Any, path: str) -> _Place:
+def _field_path(pa: Any, name: str, schema: Any, path: str) -> _FieldPath:
     if schema.names.count(name) == 1:
         _check_type(pa, schema.field(name).type, path, name)
         return (name,)
@@ -317,9 +321,9 @@ def _place(pa: Any, name: str, schema: Any, path: str) -> _Place:
     )
 
 
-def _leaf(batch: Any, place: _Place) -> Any:
+def _leaf(batch: Any, field: _FieldPath) -> Any:
     """Returns a field's column in a batch. The column may be inside structs."""
-    name, *inner = place
+    name, *inner = field
     column = batch.column(name)
     for part in inner:
         column.validate()
@@ -328,7 +332,7 @@ def _leaf(batch: Any, place: _Place) -> Any:
 
 
 @contextmanager
-def _naming(source: Source, pa: Any) -> Iterator[None]:
+def _naming(source: SourceFile, pa: Any) -> Iterator[None]:
     """A context that converts pyarrow's errors to FileErrors with the path."""
     with naming(source.path):
         try:

@@ -19,11 +19,11 @@ from ggtok.corpora.documents import (
     DROPPING,
     INSIDE,
     LIMIT,
+    DocumentPiece,
     Faults,
     Joined,
-    Piece,
     Pieces,
-    Place,
+    SourcePosition,
     faultless,
     filled,
     joined_end,
@@ -32,7 +32,7 @@ from ggtok.corpora.documents import (
     other_encoding,
     without_bom,
 )
-from ggtok.corpora.sources import Source
+from ggtok.corpora.sources import SourceFile
 from ggtok.corpora.streams import Stream, check, naming
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native import NOT_FIRST_BLOCK
@@ -66,31 +66,31 @@ class TextOptions:
 Segment = tuple[bytes, bool, int] | list[bytes] | Joined
 
 
-def read(source: Source, place: Place, options: TextOptions) -> Pieces:
-    """Yields the documents of a text file from `place` on."""
+def read(source: SourceFile, position: SourcePosition, options: TextOptions) -> Pieces:
+    """Yields the documents of a text file from `position` on."""
     faults = Faults(options.errors, source.path)
     if options.separator is None and source.size <= LONG and not source.compression:
         data = _all(source)
         text, n = data.removeprefix(BOM), len(data)
         faults = replace(faults, encoding=other_encoding(data))
         if text:  # an empty file has no document
-            yield faults.document(text, n, Place(place.source, n), n, "the whole file")
+            yield faults.document(text, n, SourcePosition(position.source, n), n, "the whole file")
         return
     with Stream(source) as stream:
-        stream.seek(place.offset)
+        stream.seek(position.offset)
         bom, blocks = 0, stream.blocks()
-        if not place.offset:
+        if not position.offset:
             faults, blocks = faults.knowing_encoding(blocks)
             bom, blocks = without_bom(blocks)
-        reader = _Reader(stream, place, options, faults, bom)
-        for segment in _segments(blocks, options.separator, place, reader.most):
+        reader = _SegmentReader(stream, position, options, faults, bom)
+        for segment in _segments(blocks, options.separator, position, reader.most):
             if isinstance(segment, tuple):
                 yield from reader.segment(*segment)
             else:
                 yield from reader.group(segment)
 
 
-def _all(source: Source) -> bytes:
+def _all(source: SourceFile) -> bytes:
     """Reads a small file, with few system calls, since a folder may contain many such files."""
     with naming(source.path), open_regular(source.path) as file:
         text = read_up_to(file, source.size + 1)
@@ -99,13 +99,13 @@ def _all(source: Source) -> bytes:
 
 
 def _segments(
-    blocks: Iterable[bytes], separator: bytes | None, place: Place, most: int
+    blocks: Iterable[bytes], separator: bytes | None, position: SourcePosition, most: int
 ) -> Iterator[Segment]:
     """Splits blocks at the separator. A document of at most `most` bytes isn't divided."""
     held: list[bytes] = []  # blocks of the unfinished document
     group = _Group(separator)
     size = 0
-    long = place.state != BETWEEN
+    long = position.state != BETWEEN
     for block in blocks:
         if separator is not None and (
             separator in block or separator in _border(held, block, len(separator) - 1)
@@ -190,28 +190,33 @@ def _overlap(text: bytes, separator: bytes | None) -> int:
     return next((n for n in range(longest, 0, -1) if text.endswith((separator or b"")[:n])), 0)
 
 
-class _Reader:
+class _SegmentReader:
     """Converts segments to pieces."""
 
     def __init__(
-        self, stream: Stream, place: Place, options: TextOptions, faults: Faults, bom: int
+        self,
+        stream: Stream,
+        position: SourcePosition,
+        options: TextOptions,
+        faults: Faults,
+        bom: int,
     ) -> None:
         self._stream, self._options, self._faults = stream, options, faults
-        self._offset = place.offset + bom  # the offset of the next segment in the file
-        self._counted = place.offset  # the offset up to which pieces have covered the file
-        self._source = place.source
-        self._state = place.state
-        self._faulty = place.faulty
-        self._begins = place.offset  # the offset of the current document
+        self._offset = position.offset + bom  # the offset of the next segment in the file
+        self._counted = position.offset  # the offset up to which pieces have covered the file
+        self._source = position.source
+        self._state = position.state
+        self._faulty = position.faulty
+        self._begins = position.offset  # the offset of the current document
         # For a document in parts: the text that hasn't been yielded yet; and for each segment of
         # that text, its offset in the text (negative if the segment's beginning has already been
         # yielded) and its offset in the file.
         self._text = bytearray()
         self._origins: list[tuple[int, int]] = []
-        self._skip = place.skip
+        self._skip = position.skip
         self._rest = b""  # an incomplete character at the end of the last segment
         self._enough = PART
-        self._sent = place.state == INSIDE
+        self._sent = position.state == INSIDE
 
     @property
     def most(self) -> int:
@@ -245,7 +250,7 @@ class _Reader:
         faults = None
         if not faultless(texts):
             if self._faults.rule == "raise":
-                start = Place(self._source, self._offset)
+                start = SourcePosition(self._source, self._offset)
                 end = start._replace(offset=start.offset + size)
                 pieces = (piece for text in texts for piece in self.segment(text, True, separator))
                 yield from one_by_one(pieces, start, end)
@@ -258,26 +263,30 @@ class _Reader:
     def _where(self) -> str:
         return f"the document at byte {self._begins}"
 
-    def _next(self) -> tuple[Place, int]:
+    def _next(self) -> tuple[SourcePosition, int]:
         """Returns the position after all segments so far, and the size of the piece that ends
         there."""
-        return self._counted_up_to(Place(self._source, self._offset, 0, self._state, self._faulty))
+        return self._counted_up_to(
+            SourcePosition(self._source, self._offset, 0, self._state, self._faulty)
+        )
 
-    def _inside(self) -> tuple[Place, int]:
+    def _inside(self) -> tuple[SourcePosition, int]:
         """Returns the position where the text that hasn't been yielded yet begins, and the size of
         the piece that ends there."""
         while len(self._origins) > 1 and self._origins[1][0] <= 0:
             del self._origins[0]
         at, offset = self._origins[0]
-        return self._counted_up_to(Place(self._source, offset, -at, INSIDE, self._faulty))
+        return self._counted_up_to(SourcePosition(self._source, offset, -at, INSIDE, self._faulty))
 
-    def _counted_up_to(self, next: Place) -> tuple[Place, int]:
+    def _counted_up_to(self, next: SourcePosition) -> tuple[SourcePosition, int]:
         size = next.offset - self._counted
         self._counted = next.offset
         return next, size
 
-    def _piece(self, text: bytes | None, next: Place, size: int, **options: Any) -> Piece:
-        return Piece(text, size, next, self._stream.at(), **options)
+    def _piece(
+        self, text: bytes | None, next: SourcePosition, size: int, **options: Any
+    ) -> DocumentPiece:
+        return DocumentPiece(text, size, next, self._stream.at(), **options)
 
     def _part(self, segment: bytes, start: int, ends: bool) -> Pieces:
         begins = start - len(self._rest)
@@ -323,9 +332,9 @@ class _Reader:
     def _place_to_cut(self) -> int:
         flags = self._options.flags | (NOT_FIRST_BLOCK if self._sent else 0)
         for n in PART, len(self._text):
-            if place := self._options.blocks.safe_cut(self._text[:n], flags):
+            if position := self._options.blocks.safe_cut(self._text[:n], flags):
                 self._enough = PART
-                return place
+                return position
         if len(self._text) > LIMIT:
             where = "the text up to the next position where it can be divided"
             raise self._faults.too_long(self._where(), where)

@@ -10,9 +10,9 @@ from ggtok.errors import InvalidValueError, VocabError
 from ggtok.explain.steps import (
     Explanation,
     Fragment,
+    LatticeStep,
     Merge,
     MergeTree,
-    Place,
     Rule,
     Token,
     Word,
@@ -81,7 +81,7 @@ def _word(found: Json) -> Word:
         [Rule(**rule) for rule in found["rules"]],
         found["symbols"],
         [_merge(merge) for merge in found["merges"]],
-        [Place(**(place | _scores(place))) for place in found["lattice"]],
+        [LatticeStep(**(step | _scores(step))) for step in found["lattice"]],
     )
 
 

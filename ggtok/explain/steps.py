@@ -70,7 +70,7 @@ class Merge:
 
 
 @dataclass(frozen=True)
-class Place:
+class LatticeStep:
     """The best path to one position of the lattice (UGM: from the start; PLaMo: from the end).
 
     Attributes:
@@ -108,7 +108,7 @@ class Word:
     rules: list[Rule] = field(default_factory=list)
     symbols: list[str] = field(default_factory=list)
     merges: list[Merge] = field(default_factory=list)
-    lattice: list[Place] = field(default_factory=list)
+    lattice: list[LatticeStep] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ if not lib.ggtok_jinja_bind(id(_functions), id(FailedError)):
 _compile, _variables, _render, _probe = _functions
 
 
-class Rendered(NamedTuple):
+class RenderedText(NamedTuple):
     """A rendered text. Ranges are half-open, ascending, and in bytes of UTF-8.
 
     Attributes:
@@ -81,7 +81,7 @@ class Template:
         #: The variables that the template reads, except those that the dialect defines.
         self.variables: frozenset[str] = frozenset(_variables(self.compiled))
 
-    def render(self, variables: Mapping[str, Any], now: datetime | None = None) -> Rendered:
+    def render(self, variables: Mapping[str, Any], now: datetime | None = None) -> RenderedText:
         """Renders the template with these variables. `now` is the time for strftime_now, by default
         the local time.
 
@@ -90,7 +90,7 @@ class Template:
             TypeError, ValueError: a value isn't plain data.
         """
         values = variables if type(variables) is dict else dict(variables)
-        return Rendered(*_called(_render, self.compiled, values, fields_of(now)))
+        return RenderedText(*_called(_render, self.compiled, values, fields_of(now)))
 
     def probe(
         self, variables: Mapping[str, Any], paths: Iterable[Path], now: datetime | None = None

@@ -56,7 +56,7 @@ class Info:
     memory: int
 
 
-class Counts:
+class WordCountTable:
     """A ggtok_counts. Each thread adds to it through its own :class:`Counter`."""
 
     def __init__(
@@ -107,10 +107,10 @@ class Counts:
             raise error(err)
         return words, ends, times
 
-    def cut_at(self, texts: Sequence[bytes], boundary: bytes) -> Counts:
+    def cut_at(self, texts: Sequence[bytes], boundary: bytes) -> WordCountTable:
         """Calls ggtok_counts_cut_at. Returns self if no word contains any of the texts."""
         ends = ffi.new("size_t[]", list(accumulate(map(len, texts))))
-        cut, found, err = Counts(), ffi.new("bool *"), ffi.new("ggtok_error *")
+        cut, found, err = WordCountTable(), ffi.new("bool *"), ffi.new("ggtok_error *")
         if lib.ggtok_counts_cut_at(
             *(self._counts, b"".join(texts), ends, len(texts), boundary),
             *(cut._counts, found, err),
@@ -127,10 +127,10 @@ class Counts:
         return [(rows[i].code, rows[i].count) for i in range(n[0])]
 
 
-class Counter:
+class WordCounter:
     """A ggtok_counter, used by one thread."""
 
-    def __init__(self, counts: Counts) -> None:
+    def __init__(self, counts: WordCountTable) -> None:
         out, err = ffi.new("ggtok_counter **"), ffi.new("ggtok_error *")
         if lib.ggtok_counter_new(counts._counts, out, err):
             raise error(err)
@@ -217,7 +217,7 @@ def ggtok_python_merge(user: Any, progress: Any) -> bool:
 
 
 def merge(
-    counts: Counts,
+    counts: WordCountTable,
     *,
     pieces: bool,
     of_bytes: bool,

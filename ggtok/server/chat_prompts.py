@@ -8,7 +8,7 @@ from typing import Any
 
 from ggtok import Tokenizer
 from ggtok.chat import api, prompt_ids
-from ggtok.chat.options import Options
+from ggtok.chat.options import ChatOptions
 from ggtok.errors import GGTokError
 from ggtok.native import chat_calls
 from ggtok.server.refusals import Refusal
@@ -65,7 +65,9 @@ def _run(tok: Tokenizer, body: Any, want: int, kind: int) -> tuple[Any, int]:
     """Returns the result for a body, and the number of its images, audio and video."""
     bits = chat_calls.TRUSTED | chat_calls.SERVER | kind
     try:
-        call = api.Call(tok._loaded, Options(media_marker=media_marker()), prompt_ids.PARSE, bits)
+        call = api.ChatCall(
+            tok._loaded, ChatOptions(media_marker=media_marker()), prompt_ids.PARSE, bits
+        )
     except GGTokError as e:  # llama-server wouldn't start
         raise Refusal(str(e), "server_error") from e
     call.fields = None

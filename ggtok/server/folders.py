@@ -9,7 +9,7 @@ from math import inf
 SCAN_SECONDS = 1.0  # between two scans
 
 
-class Folder:
+class ServedFolder:
     """A folder of models.
 
     Attributes:

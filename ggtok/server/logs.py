@@ -79,7 +79,7 @@ class Observed:
                 requests.debug("request", extra={"fields": fields})
 
 
-class Lines(logging.Formatter):
+class JsonLineFormatter(logging.Formatter):
     """Formats log records as JSON objects, one per line.
 
     For an exception, the line has the type and the traceback, but not the message, which may quote
@@ -107,7 +107,7 @@ def configuration(level: str, each_request: bool) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"lines": {"()": "ggtok.server.logs.Lines"}},
+        "formatters": {"lines": {"()": "ggtok.server.logs.JsonLineFormatter"}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
         "loggers": {
             "ggtok.server": {"handlers": ["stderr"], "level": level.upper(), "propagate": False},

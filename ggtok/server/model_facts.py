@@ -10,7 +10,7 @@ from ggtok.errors import TemplateError
 from ggtok.server import bodies
 from ggtok.server.chat_prompts import media_marker
 from ggtok.server.fields import anything, text
-from ggtok.server.registry import Model, Served
+from ggtok.server.registry import AllowedModel, Served
 
 BUILD = f"b11549-ggtok-{__version__}"  # names the build of llama.cpp that gives the same answers
 # The most characters of a file's templates that /props compiles, which takes about 110 times their
@@ -32,7 +32,7 @@ def context_length(tok: Tokenizer) -> int:
     return tok.context_length or 0
 
 
-def listed(model: Model, served: Served | None) -> dict[str, Any]:
+def listed(model: AllowedModel, served: Served | None) -> dict[str, Any]:
     """Returns a model's row in /v1/models, with null as `meta` if the model isn't loaded."""
     return {
         "id": model.shown,
@@ -56,7 +56,7 @@ def _meta(tok: Tokenizer) -> dict[str, Any]:
     }
 
 
-def details(model: Model) -> dict[str, Any]:
+def details(model: AllowedModel) -> dict[str, Any]:
     """Returns a model's row in the list that Ollama's clients read."""
     return {
         "name": model.shown,

@@ -11,7 +11,7 @@ from typing import Any
 import ggtok
 from ggtok.chat import api
 from ggtok.chat.media import check_tokens
-from ggtok.chat.options import Options
+from ggtok.chat.options import ChatOptions
 from ggtok.chat.prompt_ids import flags_of
 from ggtok.errors import GGTokError
 from ggtok.native import chat_calls
@@ -33,7 +33,7 @@ _MOST_IMAGE_TOKENS = 1 << 24  # for each image; JSON has no integers of more tha
 _DOCTOR = "doctor's findings"  # the key in the `memo` of a loaded vocabulary
 
 
-class _Body:
+class _TypedBody:
     """A body with typed fields. Unknown fields are refused, since a misspelled name would otherwise
     go unnoticed."""
 
@@ -93,31 +93,31 @@ _RENDERING = {
 
 
 def encode(call: Call) -> object:
-    body = _Body(call, "texts", *_FLAGS)
+    body = _TypedBody(call, "texts", *_FLAGS)
     found = call.model().tok.encode_batch_arrays(body.texts(), **body.flags(), threads=1)
     ids, offsets = found[0], found[1].tolist()
     return {"ids": [ids[begin:end] for begin, end in pairwise(offsets)]}
 
 
 def count(call: Call) -> object:
-    body = _Body(call, "texts", *_FLAGS)
+    body = _TypedBody(call, "texts", *_FLAGS)
     counts = call.model().tok.count_batch(body.texts(), **body.flags(), threads=1)
     return {"counts": counts, "total": sum(counts)}
 
 
 def count_chat(call: Call) -> object:
     """Counts the tokens of a conversation, as Tokenizer.count_chat with the same arguments."""
-    body = _Body(call, "messages", "trusted", "user_defined", "image_tokens", *_RENDERING)
+    body = _TypedBody(call, "messages", "trusted", "user_defined", "image_tokens", *_RENDERING)
     tok, trusted = call.model().tok, body.get("trusted", bool, False)
     given = {name: body.get(name, wanted, None) for name, wanted in _RENDERING.items()}
-    options = Options(**{**given, "like": given["like"] or "llama.cpp"})
+    options = ChatOptions(**{**given, "like": given["like"] or "llama.cpp"})
     options.media_marker = media_marker()
     flags = flags_of(trusted, body.text("user_defined", "parse"))
     image_tokens = body.get("image_tokens", int, call.image_tokens)
     check_tokens(image_tokens)
     if (image_tokens or 0) > _MOST_IMAGE_TOKENS:
         raise Refusal(f"image_tokens is {image_tokens}; at most {_MOST_IMAGE_TOKENS} are allowed")
-    rendering = api.Call(
+    rendering = api.ChatCall(
         tok._loaded,
         options,
         flags,
@@ -132,7 +132,7 @@ def count_chat(call: Call) -> object:
 
 
 def decode(call: Call) -> object:
-    body = _Body(call, "ids", "remove_special", "unparse_special", "clean_spaces")
+    body = _TypedBody(call, "ids", "remove_special", "unparse_special", "clean_spaces")
     tok = call.model().tok
     given = body.get("ids", list, _REQUIRED)
     lists = [valid_ids(ids, f"ids[{i}]", tok) for i, ids in enumerate(given)]
@@ -147,7 +147,7 @@ def decode(call: Call) -> object:
 
 
 def spans(call: Call) -> object:
-    body = _Body(call, "text", "unit", *_FLAGS)
+    body = _TypedBody(call, "text", "unit", *_FLAGS)
     ids, found = call.model().tok.encode_with_offsets(
         body.text(), **body.flags(), unit=body.get("unit", str, "byte")
     )
@@ -155,7 +155,7 @@ def spans(call: Call) -> object:
 
 
 def truncate(call: Call) -> object:
-    body = _Body(call, "text", "n", "side", "add_special")
+    body = _TypedBody(call, "text", "n", "side", "add_special")
     tok, special = call.model().tok, body.get("add_special", bool, True)
     text = tok.truncate(
         body.text(),
@@ -167,7 +167,7 @@ def truncate(call: Call) -> object:
 
 
 def chunks(call: Call) -> object:
-    body = _Body(call, "text", "n", "overlap", "prefix", "add_special", "at", "texts")
+    body = _TypedBody(call, "text", "n", "overlap", "prefix", "add_special", "at", "texts")
     tok, text, n = call.model().tok, body.text(), body.get("n", int, _REQUIRED)
     overlap, prefix = body.get("overlap", int, 0), body.text("prefix", "")
     repeated = overlap + (tok.count(prefix, add_special=False) if prefix else 0)
@@ -201,7 +201,7 @@ def chunks(call: Call) -> object:
 
 
 def explain(call: Call) -> object:
-    body = _Body(call, "text", *_FLAGS)
+    body = _TypedBody(call, "text", *_FLAGS)
     text, size = body.text(), len(body.text().encode())
     if size > _MOST_EXPLAINED:
         raise Refusal(
@@ -224,7 +224,7 @@ def _spelled(value: Any) -> Any:
 
 
 def doctor(call: Call) -> object:
-    _Body(call)
+    _TypedBody(call)
     served = call.model()
     if not served.source:
         raise Refusal(

@@ -65,7 +65,7 @@ _FLAGS = {"add_special": BOOLEAN, "parse_special": BOOLEAN}
 _HELLO = [{"role": "user", "content": "Hello"}]
 
 
-class Row(NamedTuple):
+class PathDescription(NamedTuple):
     """The description of a path.
 
     Attributes:
@@ -87,32 +87,32 @@ class Row(NamedTuple):
 
 _LLAMA, _VLLM, _OLLAMA, _KOBOLD, _OWN = "llama-server", "vLLM", "Ollama", "KoboldCpp", "ggtok"
 _PYTHON, _TEXTGEN, _TABBY = "llama-cpp-python", "text-generation-webui", "tabbyAPI"
-_HEALTH = Row(_LLAMA, "Whether the server answers", answer(status=STRING))
-_MODELS = Row(
+_HEALTH = PathDescription(_LLAMA, "Whether the server answers", answer(status=STRING))
+_MODELS = PathDescription(
     _LLAMA,
     "The models",
     answer(object=STRING, models=array(OBJECT), data=array(answer(id=STRING, object=STRING))),
 )
-_PAGE = Row(_OWN, "A page that shows the vocabularies", STRING, media_type="text/html")
+_PAGE = PathDescription(_OWN, "A page that shows the vocabularies", STRING, media_type="text/html")
 _CHAT = fields("messages", model=MODEL, messages=MESSAGES, tools=array(OBJECT))
-_CHAT_TOKENS = Row(
+_CHAT_TOKENS = PathDescription(
     _LLAMA,
     "Tokens of a request to /v1/chat/completions",
     counted(object=STRING, input_tokens=INTEGER),
     _CHAT,
     {"messages": _HELLO},
 )
-_RESPONSE_TOKENS = Row(
+_RESPONSE_TOKENS = PathDescription(
     _LLAMA,
     "Tokens of a request to /v1/responses",
     counted(object=STRING, input_tokens=INTEGER),
     fields("input", model=MODEL, input=either(STRING, array(OBJECT)), instructions=STRING),
     {"input": "Hello"},
 )
-ROWS: dict[str, Row] = {
+ROWS: dict[str, PathDescription] = {
     "/health": _HEALTH,
     "/v1/health": _HEALTH,
-    "/tokenize": Row(
+    "/tokenize": PathDescription(
         f"{_LLAMA}, {_VLLM}",
         "Ids of a text: as llama-server for `content`, as vLLM for `prompt` or `messages`",
         either(
@@ -154,14 +154,14 @@ ROWS: dict[str, Row] = {
         ),
         {"content": "Hello", "add_special": True},
     ),
-    "/detokenize": Row(
+    "/detokenize": PathDescription(
         f"{_LLAMA}, {_VLLM}",
         "The text of ids: their pieces, joined",
         answer(content=STRING, prompt=STRING),
         fields("tokens", model=MODEL, tokens=IDS),
         {"tokens": [1, 2, 3]},
     ),
-    "/apply-template": Row(
+    "/apply-template": PathDescription(
         _LLAMA,
         "The prompt of a request to /v1/chat/completions",
         answer(prompt=STRING),
@@ -172,7 +172,7 @@ ROWS: dict[str, Row] = {
     "/chat/completions/input_tokens": _CHAT_TOKENS,
     "/v1/responses/input_tokens": _RESPONSE_TOKENS,
     "/responses/input_tokens": _RESPONSE_TOKENS,
-    "/v1/messages/count_tokens": Row(
+    "/v1/messages/count_tokens": PathDescription(
         _LLAMA,
         "Tokens of a request to Anthropic's /v1/messages",
         counted(input_tokens=INTEGER),
@@ -187,82 +187,82 @@ ROWS: dict[str, Row] = {
     ),
     "/v1/models": _MODELS,
     "/models": _MODELS,
-    "/props": Row(
+    "/props": PathDescription(
         _LLAMA,
         "A model's chat template and special tokens",
         answer(chat_template=STRING, bos_token=STRING, eos_token=STRING, build_info=STRING),
         chooses=True,
     ),
-    "/tokenizer_info": Row(
+    "/tokenizer_info": PathDescription(
         _VLLM,
         "As much of tokenizer_config.json as the file has",
         answer(tokenizer_class=STRING, eos_token=nullable(STRING), bos_token=nullable(STRING)),
         chooses=True,
     ),
-    "/api/tokenize": Row(
+    "/api/tokenize": PathDescription(
         _OLLAMA,
         "Ids of a text, as proposed for Ollama",
         answer(model=STRING, tokens=IDS, total_duration=INTEGER, load_duration=INTEGER),
         fields("content", model=MODEL, content=STRING),
         {"content": "Hello"},
     ),
-    "/api/detokenize": Row(
+    "/api/detokenize": PathDescription(
         _OLLAMA,
         "The text of ids, as proposed for Ollama",
         answer(model=STRING, content=STRING, total_duration=INTEGER, load_duration=INTEGER),
         fields("tokens", model=MODEL, tokens=IDS),
         {"tokens": [1, 2, 3]},
     ),
-    "/api/extra/tokencount": Row(
+    "/api/extra/tokencount": PathDescription(
         _KOBOLD,
         "The number of a prompt's tokens",
         answer(value=INTEGER, ids=IDS),
         fields("prompt", model=MODEL, prompt=STRING, special=BOOLEAN),
         {"prompt": "Hello"},
     ),
-    "/extras/tokenize": Row(
+    "/extras/tokenize": PathDescription(
         _PYTHON,
         "Ids of a text",
         answer(tokens=IDS),
         fields("input", model=MODEL, input=STRING),
         {"input": "Hello"},
     ),
-    "/extras/tokenize/count": Row(
+    "/extras/tokenize/count": PathDescription(
         _PYTHON,
         "The number of a text's tokens",
         answer(count=INTEGER),
         fields("input", model=MODEL, input=STRING),
         {"input": "Hello"},
     ),
-    "/extras/detokenize": Row(
+    "/extras/detokenize": PathDescription(
         _PYTHON,
         "The text of ids, without control tokens",
         answer(text=STRING),
         fields("tokens", model=MODEL, tokens=IDS),
         {"tokens": [1, 2]},
     ),
-    "/v1/internal/encode": Row(
+    "/v1/internal/encode": PathDescription(
         _TEXTGEN,
         "Ids of a text",
         answer(tokens=IDS, length=INTEGER),
         fields("text", model=MODEL, text=STRING),
         {"text": "Hello"},
     ),
-    "/v1/internal/decode": Row(
+    "/v1/internal/decode": PathDescription(
         _TEXTGEN,
         "The text of ids",
         answer(text=STRING),
         fields("tokens", model=MODEL, tokens=IDS),
         {"tokens": [1, 2]},
     ),
-    "/v1/internal/token-count": Row(
+    "/v1/internal/token-count": PathDescription(
         _TEXTGEN,
         "The number of a text's tokens",
         answer(length=INTEGER),
         fields("text", model=MODEL, text=STRING),
         {"text": "Hello"},
     ),
-    "/v1/token/encode": Row(
+    "/v1/token/encode": PathDescription(
         _TABBY,
         "Ids of a text, or of messages",
         answer(tokens=IDS, length=INTEGER),
@@ -277,28 +277,28 @@ ROWS: dict[str, Row] = {
         ),
         {"text": "Hello"},
     ),
-    "/v1/token/decode": Row(
+    "/v1/token/decode": PathDescription(
         _TABBY,
         "The text of ids",
         answer(text=STRING),
         fields("tokens", model=MODEL, tokens=IDS, decode_special_tokens=BOOLEAN),
         {"tokens": [1, 2]},
     ),
-    "/v1/ggtok/encode": Row(
+    "/v1/ggtok/encode": PathDescription(
         _OWN,
         "Ids of many texts",
         answer(ids=array(IDS)),
         exactly("texts", model=MODEL, texts=array(STRING), **_FLAGS),
         {"texts": ["Hello", "there"]},
     ),
-    "/v1/ggtok/count": Row(
+    "/v1/ggtok/count": PathDescription(
         _OWN,
         "Numbers of tokens of many texts",
         answer(counts=IDS, total=INTEGER),
         exactly("texts", model=MODEL, texts=array(STRING), **_FLAGS),
         {"texts": ["Hello", "there"]},
     ),
-    "/v1/ggtok/count_chat": Row(
+    "/v1/ggtok/count_chat": PathDescription(
         _OWN,
         "The number of tokens of a conversation, and the model's context length",
         counted(count=INTEGER, context_length=nullable(INTEGER)),
@@ -324,7 +324,7 @@ ROWS: dict[str, Row] = {
         ),
         {"messages": _HELLO},
     ),
-    "/v1/ggtok/decode": Row(
+    "/v1/ggtok/decode": PathDescription(
         _OWN,
         "Texts of many lists of ids",
         answer(texts=array(STRING)),
@@ -338,7 +338,7 @@ ROWS: dict[str, Row] = {
         ),
         {"ids": [[1, 2], [3]]},
     ),
-    "/v1/ggtok/spans": Row(
+    "/v1/ggtok/spans": PathDescription(
         _OWN,
         "Ids of a text, and the span of each token",
         answer(ids=IDS, spans=array(IDS)),
@@ -351,7 +351,7 @@ ROWS: dict[str, Row] = {
         ),
         {"text": "Hello there", "unit": "char"},
     ),
-    "/v1/ggtok/truncate": Row(
+    "/v1/ggtok/truncate": PathDescription(
         _OWN,
         "The longest beginning (or end) of a text that has at most n tokens",
         answer(text=STRING, n_tokens=INTEGER),
@@ -365,7 +365,7 @@ ROWS: dict[str, Row] = {
         ),
         {"text": "Hello there", "n": 4},
     ),
-    "/v1/ggtok/chunks": Row(
+    "/v1/ggtok/chunks": PathDescription(
         _OWN,
         "A text in chunks of at most n tokens; start and end are code points",
         answer(chunks=array(answer(start=INTEGER, end=INTEGER, n_tokens=INTEGER))),
@@ -382,21 +382,21 @@ ROWS: dict[str, Row] = {
         ),
         {"text": "Hello there, and there, and there", "n": 8, "texts": True},
     ),
-    "/v1/ggtok/explain": Row(
+    "/v1/ggtok/explain": PathDescription(
         _OWN,
         "How a text becomes ids, step by step; at most 4 KiB",
         answer(ids=IDS, fragments=array(OBJECT)),
         exactly("text", model=MODEL, text=STRING, **_FLAGS),
         {"text": "Hello there"},
     ),
-    "/v1/ggtok/doctor": Row(
+    "/v1/ggtok/doctor": PathDescription(
         _OWN,
         "What is wrong or surprising in a model's tokenizer",
         answer(findings=array(answer(code=STRING, severity=STRING, title=STRING))),
         exactly(model=MODEL),
         {},
     ),
-    "/v1/ggtok/vocabulary": Row(
+    "/v1/ggtok/vocabulary": PathDescription(
         _OWN,
         "A model's vocabulary, without its weights, as a GGUF file",
         {"type": "string", "format": "binary"},
@@ -405,8 +405,8 @@ ROWS: dict[str, Row] = {
     ),
     "/ggtok": _PAGE,
     "/": _PAGE,
-    "/openapi.json": Row(_OWN, "This document", OBJECT),
-    "/docs": Row(_OWN, "This document as a page", STRING, media_type="text/html"),
+    "/openapi.json": PathDescription(_OWN, "This document", OBJECT),
+    "/docs": PathDescription(_OWN, "This document as a page", STRING, media_type="text/html"),
 }
 ERROR = answer(error=answer(code=INTEGER, message=STRING, type=STRING))
 # The checks before an endpoint answer with ERROR, whichever API the endpoint belongs to.
@@ -440,7 +440,7 @@ def document() -> Json:
     }
 
 
-def _path(path: str, row: Row) -> Json:
+def _path(path: str, row: PathDescription) -> Json:
     error = {"$ref": f"#/components/schemas/{_ERRORS.get(row.api, 'Error')}"}
     refusal = {"description": "why there is no answer", "content": _json(error)}
     operation: Json = {

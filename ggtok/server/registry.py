@@ -19,7 +19,7 @@ from threading import Lock
 import ggtok
 from ggtok.errors import FileError, GGTokError, InvalidTypeError, InvalidValueError
 from ggtok.server.fields import quoted
-from ggtok.server.folders import Folder
+from ggtok.server.folders import ServedFolder
 from ggtok.server.refusals import NotReady, Refusal, UnknownModel
 
 ANY = "*"  # the alias of a model that is used for every other name
@@ -34,7 +34,7 @@ logger = logging.getLogger("ggtok.server.models")
 
 
 @dataclass(eq=False)
-class Model:
+class AllowedModel:
     """A model in the allow list.
 
     Attributes:
@@ -86,7 +86,7 @@ class Ready:
         scanned: whether the folder was scanned.
     """
 
-    model: Model | None = None
+    model: AllowedModel | None = None
     result: Served | Refusal | None = None
     scanned: bool = False
 
@@ -114,9 +114,9 @@ class Registry:
         if max_loaded < 1:
             raise InvalidValueError(f"max_loaded must be at least 1, not {max_loaded}")
         self.max_loaded = max_loaded
-        self.folder = None if folder is None else Folder(folder)
+        self.folder = None if folder is None else ServedFolder(folder)
         self._not_served = set[str]()  # the paths of the folder's files whose names are taken
-        found: list[Model] = []
+        found: list[AllowedModel] = []
         if self.folder is not None:
             found = _models_in(self.folder)
             if not found:
@@ -124,14 +124,14 @@ class Registry:
             self.folder.postpone()
         self._set_found(found)
         self._lock = Lock()  # protects _loaded
-        self._loaded: OrderedDict[str, Model] = OrderedDict()  # most recently used last
+        self._loaded: OrderedDict[str, AllowedModel] = OrderedDict()  # most recently used last
         self.loads = self.failures = self.unloads = 0  # counts since the start
 
     @property
     def names(self) -> list[str]:
         return [model.name for model in self.models]
 
-    def offered(self, *, any_name: bool = True) -> list[Model]:
+    def offered(self, *, any_name: bool = True) -> list[AllowedModel]:
         """Returns the models of lists. With `any_name`, that includes the model with the alias
         ``*``, unless another one has the name that is shown for it."""
         names = {model.name for model in self.models}
@@ -144,7 +144,7 @@ class Registry:
     def n_loaded(self) -> int:
         return sum(model.tok is not None for model in self.models)
 
-    def model_named(self, name: object = None, ready: Ready | None = None) -> Model:
+    def model_named(self, name: object = None, ready: Ready | None = None) -> AllowedModel:
         """Returns the model with this alias, path or name. None means the only model, or the one
         with the alias ``*``.
 
@@ -178,7 +178,7 @@ class Registry:
         if self.folder is not None and self.folder.is_due() and not (ready and ready.scanned):
             raise NotReady(self.folder)
 
-    def scan(self, folder: Folder) -> None:
+    def scan(self, folder: ServedFolder) -> None:
         """Adds models for new files of the folder, and removes those of files that are gone. Can
         take long. The caller makes sure that only one thread does this at a time."""
         folder.postpone()
@@ -201,7 +201,7 @@ class Registry:
                         del self._loaded[gone.name]
                 _log("model removed", gone)
 
-    def _set_found(self, found: list[Model]) -> None:
+    def _set_found(self, found: list[AllowedModel]) -> None:
         """Sets the models: the ones named at the start, and the ones found in the folder. A
         file whose name another model has isn't served."""
         models = {model.name: model for model in self._given}
@@ -210,7 +210,7 @@ class Registry:
             if new.source not in self._not_served:
                 _log("model not served: another has its name", new)
         self._not_served = {new.source for new in not_served}
-        self.models: list[Model] = [*models.values()]
+        self.models: list[AllowedModel] = [*models.values()]
         self._names = _names(self.models)
 
     def _listed(self) -> str:
@@ -239,7 +239,7 @@ class Registry:
             self._keep(model)
         return model.served(tok)
 
-    def ready(self, model: Model) -> Ready:
+    def ready(self, model: AllowedModel) -> Ready:
         """Loads a model if necessary, and checks whether its file has changed. Can take long."""
         with model.lock:
             while True:
@@ -252,7 +252,7 @@ class Registry:
                 if model.error:
                     return Ready(model, Refusal(model.error, "unavailable_error"))
 
-    def _keep(self, model: Model) -> None:
+    def _keep(self, model: AllowedModel) -> None:
         """Marks a model as just used, and unloads the least recently used if there are too many.
         Does nothing if the model was removed while it was loaded."""
         unloaded = []
@@ -269,7 +269,7 @@ class Registry:
         for dropped in unloaded:
             _log("model unloaded", dropped)
 
-    def _refresh(self, model: Model) -> None:
+    def _refresh(self, model: AllowedModel) -> None:
         """Loads a model, or reloads it if its file has changed. The caller holds the model's lock.
 
         A file that changes while it is read is read again. If a changed file can't be loaded, the
@@ -315,14 +315,14 @@ def _reason(error: GGTokError) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
-def _log(message: str, model: Model, level: int = logging.INFO, **more: object) -> None:
+def _log(message: str, model: AllowedModel, level: int = logging.INFO, **more: object) -> None:
     """Logs an event of a model. `more` may have an error's message, because errors about models
     don't quote texts from requests."""
     fields = {"model": model.name, "source": model.source, **more}
     logger.log(level, message, extra={"fields": fields})
 
 
-def _stamp(model: Model) -> Stamp | None:
+def _stamp(model: AllowedModel) -> Stamp | None:
     """Returns values that identify the version of a model's file, or None if there is no file."""
     path, tok = model.source, model.tok
     if tok is not None and tok.source is not None and tok.source.path:
@@ -334,7 +334,7 @@ def _stamp(model: Model) -> Stamp | None:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _models(given: object) -> list[Model]:
+def _models(given: object) -> list[AllowedModel]:
     if isinstance(given, (str, os.PathLike, ggtok.Tokenizer)):
         given = [given]
     pairs: list[tuple[str | None, object]]
@@ -352,7 +352,7 @@ def _models(given: object) -> list[Model]:
     return models
 
 
-def _models_in(folder: Folder) -> list[Model]:
+def _models_in(folder: ServedFolder) -> list[AllowedModel]:
     """Returns a model for each .gguf file of a folder. Raises FileError."""
     try:
         return [_model(None, path) for path in folder.gguf_files()]
@@ -360,17 +360,17 @@ def _models_in(folder: Folder) -> list[Model]:
         raise FileError(f"{folder.path}: {e.strerror}") from None
 
 
-def _check_names(models: list[Model]) -> None:
+def _check_names(models: list[AllowedModel]) -> None:
     for name, times in Counter(model.name for model in models).items():
         if times > 1:
             raise InvalidValueError(f"two models have the name {name!r}: give one of them an alias")
 
 
-def _model(alias: str | None, source: object) -> Model:
+def _model(alias: str | None, source: object) -> AllowedModel:
     if isinstance(source, ggtok.Tokenizer):
         found = source.source
         names = _names_of(alias, "model" if found is None else _short(found.name))
-        return Model(*names, "", source, fixed=True, created=int(time.time()))
+        return AllowedModel(*names, "", source, fixed=True, created=int(time.time()))
     if not isinstance(source, (str, os.PathLike)):
         raise InvalidTypeError(
             f"a model must be a path, a name or a Tokenizer, not {type(source).__name__}"
@@ -378,7 +378,7 @@ def _model(alias: str | None, source: object) -> Model:
     text = os.fsdecode(source)
     if os.path.isdir(text):
         raise FileError(f"{text}: is a folder, not a model")
-    return Model(*_names_of(alias, _short(text)), text, is_file=os.path.exists(text))
+    return AllowedModel(*_names_of(alias, _short(text)), text, is_file=os.path.exists(text))
 
 
 def _names_of(alias: str | None, short: str) -> tuple[str, str]:
@@ -397,10 +397,10 @@ def _short(source: str) -> str:
     return os.path.basename(source) if os.path.exists(source) else source
 
 
-def _names(models: list[Model]) -> dict[str, Model]:
+def _names(models: list[AllowedModel]) -> dict[str, AllowedModel]:
     """Returns the model for every name that requests may use: aliases, and other names if only one
     model has them."""
-    others: dict[str, list[Model]] = {}
+    others: dict[str, list[AllowedModel]] = {}
     for model in models:
         for name in _other_names(model.source):
             others.setdefault(name, []).append(model)

@@ -128,7 +128,7 @@ class Upstream:
         try:
             completion = self._completion(scope, path)
             if completion is None:
-                await self._pass_on(scope, _Body(receive), send, [])
+                await self._pass_on(scope, _PassedBody(receive), send, [])
             else:
                 await self._counted(completion, scope, receive, send)
         except ClientDisconnect:
@@ -179,7 +179,7 @@ class Upstream:
                 raise uncounted("its body is compressed, or isn't JSON in UTF-8")
             counting = self._prompts(completion, scope, data)
             more = self._counts(scope["headers"], *await unless_disconnected(counting, receive))
-            await self._pass_on(scope, _Body(receive, data), send, more)
+            await self._pass_on(scope, _PassedBody(receive, data), send, more)
 
     def _counts(self, headers: Headers, prompts: Prompts | None, model: str | None) -> Headers:
         """Returns the headers that report a request's prompts, and remembers a single prompt."""
@@ -270,7 +270,7 @@ class Upstream:
 
     # ---- passing on ----
 
-    async def _pass_on(self, scope: Scope, body: _Body, send: Send, more: Headers) -> None:
+    async def _pass_on(self, scope: Scope, body: _PassedBody, send: Send, more: Headers) -> None:
         """Streams the request up and the answer down, until one side ends."""
         exchange = asyncio.ensure_future(self._exchange(scope, body, send, more))
         gone = asyncio.ensure_future(body.disconnected())
@@ -284,7 +284,7 @@ class Upstream:
         if not exchange.cancelled():
             exchange.result()
 
-    async def _exchange(self, scope: Scope, body: _Body, send: Send, more: Headers) -> None:
+    async def _exchange(self, scope: Scope, body: _PassedBody, send: Send, more: Headers) -> None:
         headers = self._request_headers(scope["headers"])
         content: bytes | AsyncIterator[bytes] | None = body.data
         if has_body(scope["headers"]) and content is None:
@@ -419,7 +419,7 @@ class Upstream:
         return (b"" if end == b"\n" else b"\n") + line + b"\n"
 
 
-class _Body:
+class _PassedBody:
     """The body of a request that is passed on, either in memory or still arriving."""
 
     def __init__(self, receive: Receive, data: bytes | None = None) -> None:

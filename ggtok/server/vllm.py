@@ -6,7 +6,7 @@ from typing import Any
 
 from ggtok import Tokenizer
 from ggtok.chat import api, media
-from ggtok.chat.options import Options
+from ggtok.chat.options import ChatOptions
 from ggtok.errors import GGTokError
 from ggtok.native import chat_calls
 from ggtok.server import model_facts
@@ -91,9 +91,9 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
 
 def rendered(call: Call, tok: Tokenizer, messages: list[Any], **options: Any) -> str:
     """Returns the prompt of messages as transformers renders it, with these Options."""
-    made = Options(like="transformers", **options)
+    made = ChatOptions(like="transformers", **options)
     keep = keeps_template(call, tok, made.template)
-    prompt: str = api.Call(tok._loaded, made, keep=keep).one(messages, chat_calls.TEXT)[0]
+    prompt: str = api.ChatCall(tok._loaded, made, keep=keep).one(messages, chat_calls.TEXT)[0]
     return prompt
 
 

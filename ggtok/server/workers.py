@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from ggtok.server.folders import Folder
+from ggtok.server.folders import ServedFolder
 from ggtok.server.refusals import NotReady, Refusal
-from ggtok.server.registry import Model, Ready, Registry
+from ggtok.server.registry import AllowedModel, Ready, Registry
 
 T = TypeVar("T")
 
@@ -111,10 +111,12 @@ class Workers:
                 return await self._on_thread(partial(work, ready), short)
             except NotReady as e:
                 scanned = ready is not None and ready.scanned
-                if isinstance(e.model, Folder) and not scanned:
+                if isinstance(e.model, ServedFolder) and not scanned:
                     await self._scan(e.model)
                     ready = replace(ready or Ready(), scanned=True)
-                elif isinstance(e.model, Model) and (ready is None or ready.model is not e.model):
+                elif isinstance(e.model, AllowedModel) and (
+                    ready is None or ready.model is not e.model
+                ):
                     ready = replace(await self.load(e.model), scanned=scanned)
                 else:
                     raise
@@ -138,7 +140,7 @@ class Workers:
         if not future.cancelled():
             future.exception()  # avoids a warning if nobody waits for the future
 
-    async def load(self, model: Model) -> Ready:
+    async def load(self, model: AllowedModel) -> Ready:
         """Loads a model, or checks whether its file has changed. All requests for the model share
         the work. If checking takes long, a loaded model is used as it is."""
         load = self._loads.get(model.name)
@@ -152,7 +154,7 @@ class Workers:
             return Ready(model, model.served(tok))
         return load.result()
 
-    async def _scan(self, folder: Folder) -> None:
+    async def _scan(self, folder: ServedFolder) -> None:
         """Scans a folder for new models. If that takes long, requests get the models known so far,
         and the next scan begins after the current one."""
         if self._scanning is None or self._scanning.done():

@@ -36,7 +36,7 @@ SLOWEST = 64 << 10
 Address = tuple[Any, ...]  # as in the socket module: host and port come first
 
 
-class Place(IntEnum):
+class NetworkZone(IntEnum):
     """How close an address is to this machine. A redirect may not lead to a server that is closer
     than the server that sends the redirect."""
 
@@ -53,13 +53,13 @@ class Late(Exception):
     """Raised when a server exceeds the time limit."""
 
 
-# ---- the Place of an address ----
+# ---- the zone of an address ----
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
-def place(host: str) -> Place:
-    """Returns the Place of an IP address, or of the IPv4 address embedded in it.
+def zone_of_ip(host: str) -> NetworkZone:
+    """Returns the zone of an IP address, or of the IPv4 address embedded in it.
 
     Raises:
         ValueError: `host` isn't an IP address.
@@ -71,31 +71,35 @@ def place(host: str) -> Place:
             inside = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         address = inside or address
     if address.is_loopback or address.is_link_local or address.is_unspecified:
-        return Place.LOCAL
-    return Place.PUBLIC if address.is_global and not address.is_multicast else Place.PRIVATE
+        return NetworkZone.LOCAL
+    return (
+        NetworkZone.PUBLIC
+        if address.is_global and not address.is_multicast
+        else NetworkZone.PRIVATE
+    )
 
 
-def place_of_name(host: str) -> Place:
-    """Returns the Place of a host, judged only by its name."""
+def zone_of_name(host: str) -> NetworkZone:
+    """Returns the zone of a host, judged only by its name."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
-        return Place.LOCAL
+        return NetworkZone.LOCAL
     try:
-        return place(name)
+        return zone_of_ip(name)
     except ValueError:
         pass
     try:
-        return place(socket.inet_ntoa(socket.inet_aton(name)))  # accepts 127.1 and 2130706433
+        return zone_of_ip(socket.inet_ntoa(socket.inet_aton(name)))  # accepts 127.1 and 2130706433
     except (OSError, ValueError):
-        return Place.PUBLIC
+        return NetworkZone.PUBLIC
 
 
-def classify(theirs: Address, ours: Address | None = None) -> Place:
-    """Returns the Place of a connection's remote address.
+def zone_of_connection(theirs: Address, ours: Address | None = None) -> NetworkZone:
+    """Returns the zone of a connection's remote address.
 
     If the local address `ours` is the same, the server is this machine, even at a public address.
     """
-    return Place.LOCAL if ours and ours[0] == theirs[0] else place(theirs[0])
+    return NetworkZone.LOCAL if ours and ours[0] == theirs[0] else zone_of_ip(theirs[0])
 
 
 def resolve(host: str, port: int) -> list[Address]:
@@ -169,10 +173,10 @@ class Clock:
 class _Stream(httpcore2.NetworkStream):
     """A connection on which every operation obeys the clock."""
 
-    def __init__(self, stream: httpcore2.NetworkStream, net: Network, where: Place) -> None:
+    def __init__(self, stream: httpcore2.NetworkStream, net: Network, where: NetworkZone) -> None:
         self._stream = stream
         self._net = net
-        self.place = where
+        self.zone = where
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         data: bytes = self._bounded(self._stream.read, max_bytes)
@@ -193,7 +197,7 @@ class _Stream(httpcore2.NetworkStream):
         except ValueError as e:  # the name isn't valid in a certificate
             self.close()
             raise httpcore2.ConnectError(f"{server_hostname}: {e}") from e
-        return _Stream(stream, self._net, self.place)
+        return _Stream(stream, self._net, self.zone)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -206,9 +210,9 @@ class _Stream(httpcore2.NetworkStream):
 
 
 class _Backend(httpcore2.NetworkBackend):
-    """Opens the connections of one pool, only to Places from `farthest` to `nearest`."""
+    """Opens the connections of one pool, only to zones from `farthest` to `nearest`."""
 
-    def __init__(self, net: Network, farthest: Place, nearest: Place) -> None:
+    def __init__(self, net: Network, farthest: NetworkZone, nearest: NetworkZone) -> None:
         self._net = net
         self._farthest, self._nearest = farthest, nearest
         self._plain = httpcore2.SyncBackend()
@@ -233,7 +237,7 @@ class _Backend(httpcore2.NetworkBackend):
                 failed = e
                 continue
             ends = stream.get_extra_info("server_addr"), stream.get_extra_info("client_addr")
-            where = classify(*ends)
+            where = zone_of_connection(*ends)
             if self._allows(where):
                 return _Stream(stream, self._net, where)
             stream.close()
@@ -244,7 +248,7 @@ class _Backend(httpcore2.NetworkBackend):
 
     def _addresses(self, host: str, port: int) -> list[Address]:
         clock = self._net.clock
-        if (where := place_of_name(host)) > self._nearest:
+        if (where := zone_of_name(host)) > self._nearest:
             raise self._refused(host, where)
         try:
             found = call_with_timeout(clock.left(), lambda: resolve(host, port))
@@ -252,17 +256,15 @@ class _Backend(httpcore2.NetworkBackend):
             raise clock.late() from None
         except (OSError, UnicodeError, OverflowError) as e:
             raise httpcore2.ConnectError(f"{host} can't be resolved: {e}") from e
-        places = [classify(address) for address in found]
-        if not any(map(self._allows, places)):
-            raise self._refused(host, max(places))
-        return [
-            address for address, where in zip(found, places, strict=True) if self._allows(where)
-        ]
+        zones = [zone_of_connection(address) for address in found]
+        if not any(map(self._allows, zones)):
+            raise self._refused(host, max(zones))
+        return [address for address, where in zip(found, zones, strict=True) if self._allows(where)]
 
-    def _allows(self, where: Place) -> bool:
+    def _allows(self, where: NetworkZone) -> bool:
         return self._farthest <= where <= self._nearest
 
-    def _refused(self, host: str, where: Place) -> Refused:
+    def _refused(self, host: str, where: NetworkZone) -> Refused:
         if where < self._farthest:
             return Refused(
                 f"{shown(host)} is not this machine, and other machines are read only over https"
@@ -278,13 +280,13 @@ class Answer:
 
     Attributes:
         status, reason: the fields of the status line.
-        place: the server's Place.
+        zone: the zone of the server.
     """
 
-    def __init__(self, response: httpcore2.Response, where: Place) -> None:
+    def __init__(self, response: httpcore2.Response, where: NetworkZone) -> None:
         self.status = response.status
         self.reason: bytes = response.extensions.get("reason_phrase", b"")
-        self.place = where
+        self.zone = where
         self._response = response
         self._headers = {k.lower(): v for k, v in reversed(response.headers)}
 
@@ -303,7 +305,9 @@ class Network:
 
     def __init__(self) -> None:
         self.clock = Clock(0)
-        self._pools: dict[tuple[str | None, Place, Place], httpcore2.ConnectionPool] = {}
+        self._pools: dict[
+            tuple[str | None, NetworkZone, NetworkZone], httpcore2.ConnectionPool
+        ] = {}
 
     def __enter__(self) -> Network:
         return self
@@ -314,7 +318,7 @@ class Network:
 
     @contextmanager
     def get(
-        self, url: httpx2.URL, headers: Mapping[str, str], clock: Clock, nearest: Place
+        self, url: httpx2.URL, headers: Mapping[str, str], clock: Clock, nearest: NetworkZone
     ) -> Iterator[Answer]:
         """Opens the response to a GET request.
 
@@ -327,7 +331,7 @@ class Network:
         """
         self.clock = clock
         proxy = _proxy(url)
-        farthest = Place.LOCAL if url.scheme == "http" else Place.PUBLIC
+        farthest = NetworkZone.LOCAL if url.scheme == "http" else NetworkZone.PUBLIC
         target = httpcore2.URL(
             scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
         )
@@ -336,7 +340,7 @@ class Network:
                 "GET", target, headers=list(headers.items())
             ) as response:
                 stream = response.extensions["network_stream"]
-                where = place_of_name(url.host) if proxy else stream.place
+                where = zone_of_name(url.host) if proxy else stream.zone
                 yield Answer(response, where)
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as e:
             raise ConnectionError(one_line(e)) from e
@@ -351,25 +355,31 @@ class Network:
             return
         port = url.port or (443 if url.scheme == "https" else 80)
         try:
-            _Backend(self, Place.PUBLIC, Place.LOCAL).connect_tcp(url.host, port).close()
+            _Backend(self, NetworkZone.PUBLIC, NetworkZone.LOCAL).connect_tcp(
+                url.host, port
+            ).close()
         except httpcore2.ConnectError as e:
             raise ConnectionError(one_line(e)) from e
 
-    def _pool(self, proxy: str | None, farthest: Place, nearest: Place) -> httpcore2.ConnectionPool:
-        """Returns the connection pool for a proxy (or None) and a range of Places."""
+    def _pool(
+        self, proxy: str | None, farthest: NetworkZone, nearest: NetworkZone
+    ) -> httpcore2.ConnectionPool:
+        """Returns the connection pool for a proxy (or None) and a range of zones."""
         key = proxy, farthest, nearest
         if key not in self._pools:
             self._pools[key] = self._new_pool(proxy, farthest, nearest)
         return self._pools[key]
 
     def _new_pool(
-        self, proxy: str | None, farthest: Place, nearest: Place
+        self, proxy: str | None, farthest: NetworkZone, nearest: NetworkZone
     ) -> httpcore2.ConnectionPool:
         context = tls_context()
         if proxy is None:
             backend = _Backend(self, farthest, nearest)
             return httpcore2.ConnectionPool(ssl_context=context, network_backend=backend)
-        backend = _Backend(self, Place.PUBLIC, Place.LOCAL)  # the user's proxy may be anywhere
+        backend = _Backend(
+            self, NetworkZone.PUBLIC, NetworkZone.LOCAL
+        )  # the user's proxy may be anywhere
         try:
             parsed = httpx2.URL(proxy if "://" in proxy else f"http://{proxy}")
             where = httpcore2.URL(
@@ -397,7 +407,7 @@ def _proxy(url: httpx2.URL) -> str | None:
 
     Connections to this machine never use a proxy.
     """
-    if place_of_name(url.host) == Place.LOCAL or urllib.request.proxy_bypass(url.host):
+    if zone_of_name(url.host) == NetworkZone.LOCAL or urllib.request.proxy_bypass(url.host):
         return None
     proxies = urllib.request.getproxies()
     return proxies.get(url.scheme) or proxies.get("all")

@@ -32,7 +32,7 @@ _ABANDONED = 3600  # seconds after which a temporary file counts as abandoned
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A cached file's metadata, with the ETag or date that tells whether the file has changed."""
 
     url: str
@@ -68,7 +68,7 @@ def _path(url: str) -> str:
     )
 
 
-def load(url: str) -> Entry | None:
+def load(url: str) -> CacheEntry | None:
     """Returns the entry for a URL, or None. Removes a damaged entry."""
     path = _path(url)
     try:
@@ -85,7 +85,7 @@ def load(url: str) -> Entry | None:
         return None
     with contextlib.suppress(OSError):
         os.utime(path)  # records the time of last use
-    return Entry(url, str(header.get("validator", "")), payload)
+    return CacheEntry(url, str(header.get("validator", "")), payload)
 
 
 def _most() -> int:
@@ -101,7 +101,7 @@ def _header(line: bytes) -> dict[str, object] | None:
     return header if isinstance(header, dict) and header.get("format") == _FORMAT else None
 
 
-def store(entry: Entry) -> None:
+def store(entry: CacheEntry) -> None:
     """Stores an entry, unless it exceeds the cache's limit. Replaces an older entry for the same
     URL."""
     limit = number("GGTOK_CACHE_SIZE", _SIZE)

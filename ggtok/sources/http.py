@@ -32,9 +32,9 @@ from ggtok.sources.connect import (
     Clock,
     Late,
     Network,
-    Place,
+    NetworkZone,
     Refused,
-    place_of_name,
+    zone_of_name,
 )
 from ggtok.sources.model_files import Found, Source
 from ggtok.sources.prefix import STEP, TENSORS, Prefix, number
@@ -67,7 +67,7 @@ def find(url: str) -> Found:
     The cached copy is used if the server confirms that the file is unchanged, if the server
     can't be reached, or if ggtok is offline.
     """
-    with Reader(Network(), url, url, {}) as reader:
+    with UrlReader(Network(), url, url, {}) as reader:
         kept = download_cache.load(url)
         source = Source(url, "http", url=url)
         if offline := offline_reason():
@@ -86,7 +86,7 @@ def find(url: str) -> Found:
     if kept is not None and reader.unchanged:
         return Found(source, kept.payload)
     if validator := _sendable(reader.validator):
-        download_cache.store(download_cache.Entry(url, validator, data))
+        download_cache.store(download_cache.CacheEntry(url, validator, data))
     return Found(source, data)
 
 
@@ -113,7 +113,7 @@ class _Changed(Exception):
     """Raised when the file has changed since the first request."""
 
 
-class Reader:
+class UrlReader:
     """Reads one file's metadata.
 
     Attributes:
@@ -128,8 +128,8 @@ class Reader:
         self._name = shown(name)
         self._url = self._checked(url)
         self._headers = dict(headers)
-        # The current URL after redirects, and the closest Place where its server may be.
-        self._at, self._nearest = self._url, Place.LOCAL
+        # The current URL after redirects, and the closest zone where its server may be.
+        self._at, self._nearest = self._url, NetworkZone.LOCAL
         self._prefix = Prefix(self._name)
         self._timeout = timeout()
         self._began = time.monotonic()
@@ -137,7 +137,7 @@ class Reader:
         self.validator = ""
         self.unchanged = False
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> UrlReader:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -189,7 +189,7 @@ class Reader:
     def _restart(self) -> None:
         self._prefix = Prefix(self._name)
         self.validator = ""
-        self._at, self._nearest = self._url, Place.LOCAL
+        self._at, self._nearest = self._url, NetworkZone.LOCAL
 
     def _error(self, what: str) -> FileError:
         return FileError(f"{self._name}: {what}")
@@ -245,7 +245,7 @@ class Reader:
             except (Late, ConnectionError) as e:
                 raise _Broken(str(e)) from e
             self._at = self._redirected(where)
-            self._nearest = min(self._nearest, answer.place)
+            self._nearest = min(self._nearest, answer.zone)
         raise self._error(f"more than {_REDIRECTS} redirects")
 
     def _get(self, wanted: int) -> None:
@@ -275,7 +275,7 @@ class Reader:
             seconds = float(wait) if wait.isascii() and wait.isdigit() else 0.0
             raise _Broken(reason, min(seconds, _RETRY_AFTER_MOST))
         if self._at != self._url:  # a signed URL may have expired
-            self._at, self._nearest = self._url, Place.LOCAL
+            self._at, self._nearest = self._url, NetworkZone.LOCAL
             raise _Broken(reason)
         if status in (404, 410):
             raise not_found(f"{self._name}: {reason}")
@@ -370,7 +370,7 @@ _ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": f"ggtok
 
 def _unreadable(url: httpx2.URL) -> str | None:
     """Returns the reason why a URL isn't allowed, or None."""
-    local = url.scheme == "http" and place_of_name(url.host) == Place.LOCAL
+    local = url.scheme == "http" and zone_of_name(url.host) == NetworkZone.LOCAL
     if url.scheme != "https" and not local:
         return f"{_address(url)} is not read: only https, and http from this machine itself"
     if not url.host or url.userinfo:

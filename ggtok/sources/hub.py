@@ -261,7 +261,7 @@ class _Hub:
         if kept is None or not _COMMIT.fullmatch(repo.revision or ""):  # a commit never changes
             meta = self._ask(lambda: self.hf.get_hf_file_metadata(url, **self._agent))
             if kept is None or not meta.etag or kept.validator != meta.etag:
-                kept = download_cache.Entry(url, meta.etag or "", self._read(url))
+                kept = download_cache.CacheEntry(url, meta.etag or "", self._read(url))
                 if kept.validator:
                     download_cache.store(kept)
         return Found(Source(repo.name, "hf", url=url), kept.payload)
@@ -327,10 +327,10 @@ class _Hub:
 
     def _read(self, url: str) -> bytes:
         from ggtok.sources.connect import Network
-        from ggtok.sources.http import Reader
+        from ggtok.sources.http import UrlReader
 
         headers = self.hf.utils.build_hf_headers(**self._agent)
-        with Reader(Network(), self.repo.name, url, headers) as reader:
+        with UrlReader(Network(), self.repo.name, url, headers) as reader:
             data: bytes = self._translated(reader.read)
         return data
 

@@ -27,7 +27,7 @@ _FIRST = 64 << 10  # bytes to read from a file at first
 
 
 @dataclass(frozen=True)
-class Model:
+class ListedModel:
     """A model's file and a summary of its vocabulary.
 
     Attributes:
@@ -81,10 +81,10 @@ def _stores() -> Iterator[tuple[str, str]]:
     yield from (("hf", folder) for folder in hfcache.hub_folders())
     yield "llama.cpp", hfcache.llamacpp_folder()
     yield from (("ollama", folder) for folder in ollama_store.stores())
-    yield from (("lmstudio", folder) for folder in lmstudio.places())
+    yield from (("lmstudio", folder) for folder in lmstudio.model_folders())
 
 
-def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterator[Model]:
+def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterator[ListedModel]:
     """Yields the models in `folders`, or, if `folders` is empty, the models of every source.
 
     `survey` is complete when the iteration ends.
@@ -108,12 +108,12 @@ def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterato
     every = chain(hfcache.models(notes), ollama_store.models(notes), lmstudio.models(notes))
     for source, name, found in every:
         if isinstance(found, Exception):
-            yield Model(source, name, None, error=_reason(found, name))
+            yield ListedModel(source, name, None, error=_reason(found, name))
         else:
             yield summed_up(source, name, found)
 
 
-def summed_up(source: str, name: str, path: str) -> Model:
+def summed_up(source: str, name: str, path: str) -> ListedModel:
     """Summarizes the model in a file."""
     size = None
     try:
@@ -129,10 +129,10 @@ def summed_up(source: str, name: str, path: str) -> Model:
             try:
                 prefix.check_whole(f, data, size, path)
             except GGTokError as e:
-                return Model(source, name, path, size, *summary, error=_reason(e, path))
-            return Model(source, name, path, size, *summary)
+                return ListedModel(source, name, path, size, *summary, error=_reason(e, path))
+            return ListedModel(source, name, path, size, *summary)
     except (GGTokError, OSError) as e:
-        return Model(source, name, path, size, error=_reason(e, path))
+        return ListedModel(source, name, path, size, error=_reason(e, path))
 
 
 def _reason(error: Exception, name: str) -> str:

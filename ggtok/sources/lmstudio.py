@@ -33,10 +33,10 @@ _SETTINGS_MOST = 1 << 20
 
 def folders() -> list[str]:
     """Returns the model folders that exist, most likely first."""
-    return [place for place in places() if os.path.isdir(place)]
+    return [place for place in model_folders() if os.path.isdir(place)]
 
 
-def places() -> list[str]:
+def model_folders() -> list[str]:
     """Returns the folders where models may be, most likely first."""
     user = os.path.expanduser("~")
     homes = [os.path.join(user, ".lmstudio"), os.path.join(user, ".cache", "lm-studio")]
@@ -93,14 +93,14 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
             return Found(Source(name, "lmstudio", path=os.path.join(place, *chosen.split("/"))))
     if available:
         raise not_found(no_model(name, available, quant or (file[0] if file else None)))
-    where = " or ".join(map(shown, places()))
+    where = " or ".join(map(shown, model_folders()))
     hint = did_you_mean(name)
     raise not_found(f"{shown(name)}: LM Studio has no such model in {where}{hint}")
 
 
 def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
     """Yields the kind, loadable name and path of each possible model."""
-    for folder in places():
+    for folder in model_folders():
         for file in files(folder, notes):
             if file.endswith(".gguf") and file == first(file) and file.count("/") >= 2:
                 yield "lmstudio", f"lmstudio:{file}", os.path.join(folder, *file.split("/"))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ggtok.native import Native
 
-    class Options(NamedTuple):
+    class ChunkOptions(NamedTuple):
         n: int
         overlap: int
         prefix: bytes
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         separators: list[bytes]
 
 else:  # without importing typing, as in __init__.py
-    Options = namedtuple(  # noqa: PYI024
+    ChunkOptions = namedtuple(  # noqa: PYI024
         "Options", ("n", "overlap", "prefix", "add_special", "separators")
     )
 
@@ -59,7 +59,7 @@ def chunks(
     if overlap < 0:
         raise InvalidValueError(f"overlap must not be negative, but is {overlap}")
     before, add_special = text_bytes(prefix, "prefix"), truth(add_special, "add_special")
-    options = Options(n, overlap, before, add_special, _separators(at))
+    options = ChunkOptions(n, overlap, before, add_special, _separators(at))
     data, is_str = text_bytes(text), isinstance(text, str)
     parts = Parts(native)
     try:
@@ -157,7 +157,7 @@ class TokenEnds:
         return 0
 
 
-def _cut(parts: Parts, data: bytes, options: Options) -> Iterator[Chunk]:
+def _cut(parts: Parts, data: bytes, options: ChunkOptions) -> Iterator[Chunk]:
     flags = ADD_SPECIAL * options.add_special
     prefix = options.prefix
     room = options.n - parts.count(prefix, 0, len(prefix), flags)
@@ -264,7 +264,9 @@ class _ChunkText:
         return self.start
 
 
-def _longest(chunk: _ChunkText, ends: TokenEnds, options: Options, room: int) -> tuple[int, int]:
+def _longest(
+    chunk: _ChunkText, ends: TokenEnds, options: ChunkOptions, room: int
+) -> tuple[int, int]:
     """Returns the end of the longest chunk, and its number of tokens."""
     n = options.n
     end = ends.after(chunk.start, room)
@@ -314,7 +316,9 @@ def _next(data: bytes, at: int) -> int:
     return whole_end(data, at + 1)
 
 
-def _at_separator(chunk: _ChunkText, end: int, n_tokens: int, options: Options) -> tuple[int, int]:
+def _at_separator(
+    chunk: _ChunkText, end: int, n_tokens: int, options: ChunkOptions
+) -> tuple[int, int]:
     """Moves a chunk's end back to the end of a separator in its last quarter, if there is one."""
     data, start = chunk._whole, chunk.start
     length = _code_points(data, start, end)
@@ -342,7 +346,7 @@ def _in_code_points(data: bytes, found: list[Chunk]) -> Iterator[Chunk]:
         yield Chunk(chars, chars + _code_points(data, start, end), n_tokens)
 
 
-def _enough(parts: Parts, data: bytes, options: Options, stuck: _StuckError) -> int:
+def _enough(parts: Parts, data: bytes, options: ChunkOptions, stuck: _StuckError) -> int:
     """Returns an n that is large enough for the whole text, not necessarily the smallest."""
     flags = ADD_SPECIAL * options.add_special
     n = stuck.needed

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ggtok.text.stats import Stats
 
 _FORMATS = (".svg", ".png", ".pdf")
-_PICTURE = files.Kind("a picture", lambda _: True)
+_PICTURE = files.FileFormat("a picture", lambda _: True)
 _MOST_BARS = 30  # maximum number of scripts or files in a panel
 _LONGEST = 20  # tokens of at least this many bytes share a bar
 

@@ -18,13 +18,13 @@ from ggtok.corpora.documents import (
     RULES,
     Faults,
     Fields,
-    Place,
+    SourcePosition,
     not_utf8,
     other_encoding,
     without_bom,
 )
 from ggtok.corpora.jsonl import decided
-from ggtok.corpora.sources import TABLES, Search, Source, checked_kind
+from ggtok.corpora.sources import TABLES, Search, SourceFile, checked_kind
 from ggtok.corpora.streams import Stream, naming
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
 from ggtok.native import text_bytes
@@ -104,9 +104,9 @@ def _blocks(path: str) -> Iterator[bytes]:
             yield block
 
 
-def _documents(source: Source, reading: Reading) -> Iterator[Text]:
+def _documents(source: SourceFile, reading: Reading) -> Iterator[Text]:
     reader = tables if source.kind in TABLES else jsonl
-    for piece in reader.read(source, Place(0), reading.fields, reading.errors):
+    for piece in reader.read(source, SourcePosition(0), reading.fields, reading.errors):
         if piece.many:
             yield from piece.many
         elif piece.text:
@@ -229,7 +229,7 @@ Piece = tuple[Any, bool]
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedText:
     """A named text that arrives in blocks, such as standard input."""
 
     name: str
@@ -276,7 +276,7 @@ def _one(source: object, reading: Reading) -> Iterator[Piece] | None:
     lines = reading.lines
     if isinstance(source, os.PathLike):
         return _texts(texts_of(os.fsdecode(source), reading), lines)
-    if isinstance(source, Named):
+    if isinstance(source, NamedText):
         return _texts(stream_of(source.blocks, source.name, reading), lines)
     if isinstance(source, str):
         return _text(text_bytes(source), lines)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAGIC = b"ggtok word counts 1\n"
-KIND = files.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
+KIND = files.FileFormat("a file of word counts", lambda head: head.startswith(_MAGIC))
 _BATCH = 1 << 20  # bytes of small texts that form one unit of work
 MIN_MAX_WORDS = 1024
 DEFAULT_PRE = "llama-bpe"
@@ -61,14 +61,14 @@ class Cut:
     pre: str | None
     patterns: tuple[str, ...] | None
 
-    def counts(self, max_words: int) -> native.Counts:
+    def counts(self, max_words: int) -> native.WordCountTable:
         if self.model == "spm":
-            return native.Counts(spaces=True, max_words=max_words)
+            return native.WordCountTable(spaces=True, max_words=max_words)
         if self.patterns is not None:
             from ggtok.loading.loaded import by_patterns
 
-            return native.Counts(split=by_patterns(self.patterns), max_words=max_words)
-        return native.Counts(pre=self.pre, max_words=max_words)
+            return native.WordCountTable(split=by_patterns(self.patterns), max_words=max_words)
+        return native.WordCountTable(pre=self.pre, max_words=max_words)
 
 
 class WordCounts:
@@ -151,7 +151,7 @@ class WordCounts:
     def _add(
         self, words: NDArray[np.uint8], ends: NDArray[np.uint64], times: NDArray[np.uint64]
     ) -> None:
-        counter = native.Counter(self._native)
+        counter = native.WordCounter(self._native)
         counter.add_words(words, ends, times)
         counter.flush()
 
@@ -250,7 +250,7 @@ def _batches(texts: Iterator[Piece]) -> Iterator[list[Piece]]:
 class _Workers:
     """Threads that count words."""
 
-    def __init__(self, counts: native.Counts, threads: int) -> None:
+    def __init__(self, counts: native.WordCountTable, threads: int) -> None:
         self._work: Channel[list[Piece]] = Channel(2 * threads)
         self._failed: list[BaseException] = []
         self._threads: list[threading.Thread] = []
@@ -263,11 +263,11 @@ class _Workers:
             self._work.close()
             raise
 
-    def _run(self, counts: native.Counts) -> None:
-        counter: native.Counter | None = None
+    def _run(self, counts: native.WordCountTable) -> None:
+        counter: native.WordCounter | None = None
         try:
             while (batch := self._work.get()) is not None:
-                counter = counter or native.Counter(counts)
+                counter = counter or native.WordCounter(counts)
                 for text, lines in batch:
                     counter.add(text, lines)
             if counter is not None and not self._work.closed:
@@ -291,9 +291,9 @@ class _Workers:
 
 
 def _count_on_this_thread(
-    counts: native.Counts, batches: Iterator[list[Piece]], report: Callable[[int], None]
+    counts: native.WordCountTable, batches: Iterator[list[Piece]], report: Callable[[int], None]
 ) -> None:
-    counter = native.Counter(counts)
+    counter = native.WordCounter(counts)
     for batch in batches:
         for text, lines in batch:
             counter.add(text, lines)
@@ -302,7 +302,7 @@ def _count_on_this_thread(
 
 
 def fill(
-    counts: native.Counts,
+    counts: native.WordCountTable,
     sources: object,
     *,
     reading: Reading,

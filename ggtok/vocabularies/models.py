@@ -12,7 +12,7 @@ from ggtok.errors import InvalidValueError
 from ggtok.native import training as native
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.counts import WordCounts
-from ggtok.vocabularies.training_options import Options
+from ggtok.vocabularies.training_options import TrainingOptions
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 # ---- initial tokens: special tokens, bytes, characters ----
@@ -155,7 +155,9 @@ def script_of(codes: Sequence[int]) -> list[int]:
 # ---- byte-level BPE ----
 
 
-def _byte_level(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symbol], bool]:
+def _byte_level(
+    counts: WordCounts, o: TrainingOptions, b: Beginning
+) -> tuple[list[native.Symbol], bool]:
     """Adds the alphabet's bytes. Returns the initial symbols, and whether they are bytes."""
     seen = bytes_of(counts._native.chars()) if o.seen else None
     characters = spelling.byte_characters()
@@ -168,7 +170,7 @@ def _byte_level(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[nati
     return symbols, True
 
 
-def _raw(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symbol], bool]:
+def _raw(counts: WordCounts, o: TrainingOptions, b: Beginning) -> tuple[list[native.Symbol], bool]:
     """Does the same as :func:`_byte_level` for vocabularies without a byte map: adds byte tokens
     <0xXX>, then characters."""
     known = {text: id for id, text in enumerate(b.texts)}
@@ -211,7 +213,7 @@ def check_least(size: int, least: int, *, by_coverage: bool) -> None:
 
 
 def train_bpe(
-    counts: WordCounts, o: Options, progress: native.Progress
+    counts: WordCounts, o: TrainingOptions, progress: native.Progress
 ) -> tuple[Vocabulary, Any, int]:
     """Trains BPE. Returns the vocabulary, a row for each merge, and the number of initial symbols
     in all words."""
@@ -256,7 +258,7 @@ def train_bpe(
 # ---- SentencePiece ----
 
 
-def _n_symbols(counts: native.Counts, known: set[int]) -> int:
+def _n_symbols(counts: native.WordCountTable, known: set[int]) -> int:
     """Returns the number of tokens in all words before any merge. An unknown character counts as
     its bytes."""
     return sum(
@@ -266,7 +268,7 @@ def _n_symbols(counts: native.Counts, known: set[int]) -> int:
 
 
 def train_spm(
-    counts: WordCounts, o: Options, progress: native.Progress
+    counts: WordCounts, o: TrainingOptions, progress: native.Progress
 ) -> tuple[Vocabulary, Any, int]:
     """Trains BPE with the ids and scores of SentencePiece's trainer. Returns the same as
     :func:`train_bpe`."""

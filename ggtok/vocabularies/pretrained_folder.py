@@ -7,14 +7,14 @@ import os
 import warnings
 
 from ggtok.base import files as base
-from ggtok.base.files import Kind
+from ggtok.base.files import FileFormat
 from ggtok.errors import InvalidValueError, VocabError, VocabWarning, file_error
 from ggtok.vocabularies.contents import Contents, Differs
 from ggtok.vocabularies.export.to_pretrained import TEMPLATE, TEMPLATES, pretrained
 
 _KINDS = {
-    ".json": Kind("a JSON object", lambda head: head.lstrip().startswith(b"{")),
-    ".jinja": Kind("a template", lambda head: True),
+    ".json": FileFormat("a JSON object", lambda head: head.lstrip().startswith(b"{")),
+    ".jinja": FileFormat("a template", lambda head: True),
 }
 # Files that AutoTokenizer would read in addition to the written files, or instead of them.
 _OTHERS = ("added_tokens.json", "chat_template.json", "tekken.json", TEMPLATE)

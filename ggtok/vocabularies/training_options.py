@@ -15,7 +15,7 @@ _MAX_SIZE = 2**29  # the most tokens, limited by ggtok's encoders
 
 
 @dataclass(frozen=True)
-class Options:
+class TrainingOptions:
     """The checked arguments of :func:`train` that define the vocabulary."""
 
     size: int
@@ -119,7 +119,7 @@ def check_options(
     split_digits: bool,
     min_frequency: int,
     max_token_length: int | None,
-) -> Options:
+) -> TrainingOptions:
     """Checks the arguments. `raw` says whether tokens are stored without a byte map, which depends
     on the pre-tokenizer."""
     if alphabet not in ("bytes", "seen"):
@@ -149,7 +149,7 @@ def check_options(
     length = 0
     if max_token_length is not None:
         length = _integer(max_token_length, "max_token_length", 1, 2**31)
-    return Options(
+    return TrainingOptions(
         size=size,
         rule=_rule(model, rule),
         specials=specials,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ggtok.base import files
 from ggtok.base.diagnose import is_ranks, is_sentencepiece
-from ggtok.base.files import Kind
+from ggtok.base.files import FileFormat
 from ggtok.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -45,19 +45,19 @@ def _sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
 
 class Writer(NamedTuple):
     make: Callable[[Contents, Differs], bytes]
-    kind: Kind
+    kind: FileFormat
 
 
-GGUF = Kind("a GGUF file", lambda head: head.startswith(b"GGUF"))
+GGUF = FileFormat("a GGUF file", lambda head: head.startswith(b"GGUF"))
 # The beginning of a tokenizer.json of the tokenizers library.
 _JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*"[^"]*"\s*,\s*"truncation"\s*:')
 
 # The writers by file extension.
 WRITERS = {
     ".gguf": Writer(_gguf, GGUF),
-    ".json": Writer(_tokenizer_json, Kind("a tokenizer.json", _JSON.match)),
-    ".tiktoken": Writer(_tiktoken, Kind("a file of tiktoken's ranks", is_ranks)),
-    ".model": Writer(_sentencepiece, Kind("a SentencePiece model", is_sentencepiece)),
+    ".json": Writer(_tokenizer_json, FileFormat("a tokenizer.json", _JSON.match)),
+    ".tiktoken": Writer(_tiktoken, FileFormat("a file of tiktoken's ranks", is_ranks)),
+    ".model": Writer(_sentencepiece, FileFormat("a SentencePiece model", is_sentencepiece)),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import ggtok
 from ggtok import Tokenizer
 from ggtok.chat import api
-from ggtok.chat.options import Options
+from ggtok.chat.options import ChatOptions
 from ggtok.chat.prompt import Prompt
 from ggtok.native import chat_calls
 
@@ -27,7 +27,7 @@ def run(
     bits: int = 0,
 ) -> Any:
     """Returns what `want` selects for a whole request."""
-    call = api.Call(tok._loaded, Options(template=template, like=like, clock=lambda: NOW))
+    call = api.ChatCall(tok._loaded, ChatOptions(template=template, like=like, clock=lambda: NOW))
     call.fields = None
     return call.one(body, want, bits)[0]
 

@@ -28,7 +28,7 @@ from typing import Any
 import ggtok
 from ggtok import Tokenizer, load
 from ggtok.chat import api
-from ggtok.chat.compiled import Facts, chat_of
+from ggtok.chat.compiled import TemplateFacts, chat_of
 from ggtok.native import chat_calls
 from tests.chat import answers, mediafiles
 from tests.chat.generate import Generator
@@ -200,7 +200,7 @@ def generated(
                     compare(tok, template, answer, f"{vocab}, {name}, {answer['body']}", to)
 
 
-def _facts(tok: Tokenizer, template: str) -> Facts:
+def _facts(tok: Tokenizer, template: str) -> TemplateFacts:
     return chat_of(tok._loaded, "llama.cpp", template, None).facts_for(has_tools=False)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ggtok import InvalidTypeError, TemplateError, Tokenizer, load
-from ggtok.chat.compiled import Facts, chat_of
+from ggtok.chat.compiled import TemplateFacts, chat_of
 from ggtok.native import chat_calls
 from tests.chat.calls import parts, prompt, variables
 from tests.chat.families import families
@@ -24,7 +24,7 @@ def tok() -> Tokenizer:
     return load(fixture("bpe-qwen2"))
 
 
-def facts_of(tok: Tokenizer, template: str) -> Facts:
+def facts_of(tok: Tokenizer, template: str) -> TemplateFacts:
     return chat_of(tok._loaded, "llama.cpp", template, None).facts_for(has_tools=False)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import ggtok
 from ggtok.inspect.doctor.codes import KINDS, SERIOUS
-from ggtok.inspect.doctor.engines import Comparison, Difference
+from ggtok.inspect.doctor.engines import EngineComparison, PromptDifference
 from ggtok.inspect.doctor.file import File
 from tests.chat.answers import templates
 from tests.support.patch import GGUF
@@ -89,18 +89,18 @@ def rows() -> str:
     return "\n".join([*head, *map(row, (*REAL, *OTHERS))])
 
 
-def label(difference: Difference) -> str:
+def label(difference: PromptDifference) -> str:
     """Returns the page's label for a difference's reason."""
     [found] = [name for words, name in LABELS.items() if words in difference.reason]
     return found
 
 
 @cache
-def differences(name: str) -> list[Difference]:
+def differences(name: str) -> list[PromptDifference]:
     """Returns the differences for one of llama.cpp's templates, with a small vocabulary."""
     gguf = GGUF.read(fixture("bpe-llama3"))
     gguf.set("tokenizer.chat_template", templates()[name], "str")
-    comparison = Comparison(File(gguf.dump()))
+    comparison = EngineComparison(File(gguf.dump()))
     found = comparison.differences()
     assert comparison.complete
     return found

@@ -9,7 +9,7 @@ import pytest
 import ggtok
 from ggtok.inspect.doctor import battery, engines, traces
 from ggtok.inspect.doctor.battery import Chat
-from ggtok.inspect.doctor.engines import Comparison, Difference
+from ggtok.inspect.doctor.engines import EngineComparison, PromptDifference
 from ggtok.inspect.doctor.file import File
 from ggtok.native import jinja
 from tests.chat.answers import templates
@@ -22,16 +22,16 @@ from tests.support.vocabularies import real
 HI = [{"role": "user", "content": "A"}]
 
 
-def compared(source: str) -> list[Difference]:
+def compared(source: str) -> list[PromptDifference]:
     gguf = base()
     gguf.set("tokenizer.chat_template", source, "str")
-    comparison = Comparison(File(gguf.dump()))
+    comparison = EngineComparison(File(gguf.dump()))
     found = comparison.differences()
     assert comparison.complete
     return found
 
 
-def only(source: str) -> Difference:
+def only(source: str) -> PromptDifference:
     [found] = compared(source)
     return found
 
@@ -145,7 +145,7 @@ def test_slow_templates_stop_the_comparison(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(engines, "_SECONDS", 0.0)
     gguf = base()
     gguf.set("tokenizer.chat_template", CAUSES["a variable"][0], "str")
-    comparison = Comparison(File(gguf.dump()))
+    comparison = EngineComparison(File(gguf.dump()))
     assert comparison.differences() == [] and not comparison.complete
     seconds = iter([0.0, *[1.0] * 10])
     monkeypatch.setattr(engines, "_SECONDS", 5.0)

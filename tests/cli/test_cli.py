@@ -425,7 +425,9 @@ def test_cache_clear_counts(run, n: int, tmp_path: Path, monkeypatch) -> None:
 
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path))
     for i in range(n):
-        download_cache.store(download_cache.Entry(f"https://host/\x1b{i}.gguf", "tag", b"x" * 10))
+        download_cache.store(
+            download_cache.CacheEntry(f"https://host/\x1b{i}.gguf", "tag", b"x" * 10)
+        )
     listed = run("cache", "ls").out
     assert len(listed.splitlines()) == 1 + n and b"\x1b" not in listed
     shown = json.loads(run("cache", "ls", "--json").out)

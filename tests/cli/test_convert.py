@@ -13,7 +13,7 @@ from ggtok import cli
 from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies.convert.bpe import read_byte_level
 from ggtok.vocabularies.convert.draft import Draft
-from ggtok.vocabularies.convert.tokenizer_json import Source
+from ggtok.vocabularies.convert.tokenizer_json import TokenizerJson
 from tests.making.convert import sources
 from tests.support.vocabularies import fixture
 
@@ -61,7 +61,7 @@ def test_there_and_back(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes
 def test_a_wrong_id_is_a_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    def wrong(source: Source, draft: Draft) -> None:
+    def wrong(source: TokenizerJson, draft: Draft) -> None:
         read_byte_level(source, draft)
         ids = {text: id for id, text in draft.texts.items()}
         draft.texts[ids[b"e"]], draft.texts[ids[b"t"]] = b"t", b"e"

@@ -515,7 +515,7 @@ def test_other_errors_end_the_run(
     (tmp_path / "a.jsonl").write_bytes(lines([[USER]]))
     failed = ggtok.OutOfMemoryError("out of memory")
     monkeypatch.setattr(
-        encode_conversations.api.Call,
+        encode_conversations.api.ChatCall,
         "run",
         lambda self, given, want, bits=0: ([failed] * len(given), 0),
     )

@@ -106,14 +106,14 @@ def without(key: str) -> Callable[[Entry], object]:
     return lambda entry: {k: v for k, v in entry.items() if k != key}
 
 
-PLACES = [[], [0, 0, 0, 0], [0, 0, 0, 3, False], [0, -1, 0, 0, False], [0, 0, 0, 0, 1]]
-PLACES += [[0, "0", 0, 0, False], [0, 1 << 63, 0, 0, False], [1.5, 0, 0, 0, False]]
+POSITIONS = [[], [0, 0, 0, 0], [0, 0, 0, 3, False], [0, -1, 0, 0, False], [0, 0, 0, 0, 1]]
+POSITIONS += [[0, "0", 0, 0, False], [0, 1 << 63, 0, 0, False], [1.5, 0, 0, 0, False]]
 CHECKPOINTS: list[Callable[[Entry], object]] = [
     lambda _: None,
     lambda _: [],
     lambda _: 3,
-    *(without(key) for key in ("place", "counts", "opened", "data", "index", "sources")),
-    *(with_("place", place) for place in PLACES),
+    *(without(key) for key in ("position", "counts", "opened", "data", "index", "sources")),
+    *(with_("position", position) for position in POSITIONS),
     *(with_("counts", counts) for counts in ([], {"no": 1}, {"ids": -1}, {"ids": "1"}, None)),
     *(with_("data", state) for state in ([], [1, 2, 3], [1, 1, 2, 1], [0, 1 << 32, 0, 0], "1234")),
     *(with_("opened", state) for state in ([], [0, 0], [1 << 62, 0, 0], [0, 1 << 62, 0], 0)),
@@ -168,8 +168,8 @@ def test_impossible_checkpoints(tok: ggtok.Tokenizer, begun: Path) -> None:
     counts = {**last["counts"], "ids": last["counts"]["ids"] + 1}
     write(begun, [*entries, {"checkpoint": {**last, "counts": counts}}])
     check_refused(tok, begun, "its last checkpoint contradicts itself; resume=False")
-    place, state = [9, 0, 0, 0, False], [72, 0, 72, 0]
-    write(begun, [*entries, {"checkpoint": {**last, "place": place, "sources": state}}])
+    position, state = [9, 0, 0, 0, False], [72, 0, 72, 0]
+    write(begun, [*entries, {"checkpoint": {**last, "position": position, "sources": state}}])
     check_refused(tok, begun, "o.journal: is malformed")
 
 

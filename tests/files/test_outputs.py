@@ -160,7 +160,7 @@ def test_files_that_may_not_be_written(
 def test_folders_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o500)
     monkeypatch.setattr(os, "access", lambda path, how: os.stat(path).st_mode & 0o200)
-    kind = files.Kind("a file", bool)
+    kind = files.FileFormat("a file", bool)
     with pytest.raises(ggtok.FileError, match="Permission denied"):
         files.check(str(tmp_path / "new"), kind)
     tmp_path.chmod(0o700)

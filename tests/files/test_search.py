@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.corpora.sources import Choice, Search
+from ggtok.corpora.sources import GlobFilter, Search
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no links")
 
@@ -24,7 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(sources: object, **patterns: list[str]) -> list[str]:
-    return [source.path for source in Search(choice=Choice(**patterns)).find(sources)]
+    return [source.path for source in Search(choice=GlobFilter(**patterns)).find(sources)]
 
 
 ALL = ["c/a.txt", "c/x/b.txt", "c/x/y/d.md"]

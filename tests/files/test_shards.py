@@ -10,13 +10,13 @@ import pytest
 
 import ggtok
 from ggtok.corpora import shards
-from ggtok.corpora.sources import Source
+from ggtok.corpora.sources import SourceFile
 from ggtok.corpora.summary import EncodeProgress
 from tests.files.corpus import documents, files_of, ids_of, raw_ids
 
 
-def sources(sizes: list[int]) -> list[Source]:
-    return [Source(str(i), "text", "", size, 0) for i, size in enumerate(sizes)]
+def sources(sizes: list[int]) -> list[SourceFile]:
+    return [SourceFile(str(i), "text", "", size, 0) for i, size in enumerate(sizes)]
 
 
 @pytest.mark.parametrize(

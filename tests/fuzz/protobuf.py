@@ -18,7 +18,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from ggtok.errors import VocabError
-from ggtok.vocabularies.convert.sentencepiece_model import Model, Piece, read_model, write_model
+from ggtok.vocabularies.convert.sentencepiece_model import (
+    SentencePiece,
+    SentencePieceModel,
+    read_model,
+    write_model,
+)
 from tests.fuzz import command
 
 BIG = (0, 1, 127, 128, 255, 1 << 31, (1 << 32) - 1, 1 << 63, (1 << 64) - 1)
@@ -37,7 +42,13 @@ class Inputs:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._kept = [write_model(Model(pieces=[Piece(b"a", 0.5, 1), Piece(b"<unk>", 0.0, 2)]))]
+        self._kept = [
+            write_model(
+                SentencePieceModel(
+                    pieces=[SentencePiece(b"a", 0.5, 1), SentencePiece(b"<unk>", 0.0, 2)]
+                )
+            )
+        ]
 
     def keep(self, data: bytes) -> None:
         """Adds an accepted input to the inputs from which new ones are made."""
@@ -96,7 +107,7 @@ def _same(a: float, b: float) -> bool:
     return a == b or (math.isnan(a) and math.isnan(b))
 
 
-def _read_alike(model: Model, theirs: Any) -> bool:
+def _read_alike(model: SentencePieceModel, theirs: Any) -> bool:
     trainer, normalizer = theirs.trainer_spec, theirs.normalizer_spec
     return len(model.pieces) == len(theirs.pieces) and all(
         (

@@ -187,7 +187,7 @@ def test_a_thread_that_fails(threads: int, when: str, monkeypatch: pytest.Monkey
     def fail(*_: object) -> None:
         raise MemoryError("no more")
 
-    monkeypatch.setattr(native.Counter, when, fail)
+    monkeypatch.setattr(native.WordCounter, when, fail)
     source = endless() if when == "add" else ["a"] * 10
     before = threading.active_count()
     with pytest.raises(MemoryError, match="no more"):
@@ -306,7 +306,7 @@ def test_words_are_split_at_texts(lines: list[str], texts: list[bytes]) -> None:
     assert (cut is counts) == (not any(b"\x1f" in word for word in words))
 
 
-def items(counts: native.Counts) -> Iterator[tuple[bytes, int]]:
+def items(counts: native.WordCountTable) -> Iterator[tuple[bytes, int]]:
     words, ends, counted = counts.arrays()
     start = 0
     for end, n in zip(ends.tolist(), counted.tolist(), strict=True):
@@ -455,9 +455,9 @@ def test_counts_that_cannot_be_read_or_written(tmp_path: Path) -> None:
 
 
 def test_counts_without_a_pre_tokenizer_accept_no_text() -> None:
-    counts = native.Counts()
+    counts = native.WordCountTable()
     with pytest.raises(ggtok.InvalidValueError, match="accept only words"):
-        native.Counter(counts).add(b"a", False)
+        native.WordCounter(counts).add(b"a", False)
 
 
 LIB = native.lib
@@ -488,7 +488,7 @@ def test_out_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     use = {
         "counts_copy": counts._native.arrays,
         "counts_chars": counts._native.chars,
-        "counter_new": lambda: native.Counter(counts._native),
+        "counter_new": lambda: native.WordCounter(counts._native),
     }
     with pytest.raises(ggtok.OutOfMemoryError):
         use[name]()

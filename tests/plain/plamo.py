@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ggtok.errors import VocabError
-from ggtok.explain.steps import Place, Token, Word, text_of
+from ggtok.explain.steps import LatticeStep, Token, Word, text_of
 from ggtok.loading.loaded import TokenAttr
 from ggtok.native.library import is_white_space
 from tests.plain.characters import Byte, characters, converted, span, utf8, value
@@ -163,7 +163,7 @@ def _word(v: Vocabulary, norm: list[Byte]) -> Word:
         path += _tokens(v, tokens, text[ends[i] : ends[i + row.size]], row)
         i += row.size
     lattice = [
-        Place(
+        LatticeStep(
             i,
             row.id,
             text_of(text[ends[i] : ends[i + row.size]]),

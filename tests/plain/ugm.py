@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import unicodedata2
 
-from ggtok.explain.steps import Place, Token, Word, text_of
+from ggtok.explain.steps import LatticeStep, Token, Word, text_of
 from ggtok.loading.loaded import TokenAttr
 from tests.plain.characters import (
     MARK,
@@ -192,7 +192,9 @@ def words(v: Vocabulary, norm: list[Byte]) -> Iterator[Word]:
     text = value(norm)
     best = _lattice(v, text)
     lattice = [
-        Place(at, b.id, text_of(text[at - b.size : at]), b.total - best[at - b.size].total, b.total)
+        LatticeStep(
+            at, b.id, text_of(text[at - b.size : at]), b.total - best[at - b.size].total, b.total
+        )
         for at, b in enumerate(best)
         if b.size
     ]

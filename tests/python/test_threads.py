@@ -248,12 +248,12 @@ def test_fork_while_a_property_is_computed(tmp_path: Path, monkeypatch: pytest.M
     for name in ("config.json", "tokenizer_config.json"):
         (tmp_path / name).write_text("{}")
     monkeypatch.setattr(folder, "read_object", read)
-    thread = threading.Thread(target=lambda: folder.Folder(str(tmp_path)).config)
+    thread = threading.Thread(target=lambda: folder.SourceFolder(str(tmp_path)).config)
     thread.start()
     try:
         assert entered.wait(60)
-        assert _in_fork(lambda: folder.Folder(str(tmp_path)).config == {})
-        assert isinstance(folder.Folder.config, cached_property)
+        assert _in_fork(lambda: folder.SourceFolder(str(tmp_path)).config == {})
+        assert isinstance(folder.SourceFolder.config, cached_property)
     finally:
         leave.set()
         thread.join()

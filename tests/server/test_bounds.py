@@ -140,7 +140,7 @@ def test_names_are_compared_once() -> None:
             Name.compared += 1
             return str.__eq__(self, other)
 
-    models = [registry_module.Model(Name(f"m{i}"), f"m{i}", "") for i in range(2000)]
+    models = [registry_module.AllowedModel(Name(f"m{i}"), f"m{i}", "") for i in range(2000)]
     registry_module._check_names(models)
     assert Name.compared < 10_000
     with pytest.raises(ggtok.InvalidValueError, match="two models have the name 'm1'"):

@@ -205,7 +205,7 @@ def test_a_folder_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyP
     release, scans = threading.Event(), list[int]()
     scan = Registry.scan
 
-    def wait(registry: Registry, folder: folders.Folder) -> None:
+    def wait(registry: Registry, folder: folders.ServedFolder) -> None:
         scans.append(1)
         release.wait(waits.LIMIT)
         scan(registry, folder)

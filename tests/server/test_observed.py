@@ -119,7 +119,7 @@ def test_logged_requests_have_no_texts(serve: Serve, caplog: pytest.LogCaptureFi
         client.post("/tokenize?secret", json={"content": "secret"})
     found = [r for r in caplog.records if r.name == "ggtok.server.requests"]
     assert len(found) == 1
-    line = json.loads(logs.Lines().format(found[0]))
+    line = json.loads(logs.JsonLineFormatter().format(found[0]))
     assert {name: line[name] for name in ("method", "path", "status", "received", "level")} == {
         "method": "POST",
         "path": "/tokenize",
@@ -135,7 +135,7 @@ def test_logged_exceptions_have_no_texts() -> None:
         raise ValueError("secret")
     except ValueError:
         record = logging.LogRecord("a", 40, "p", 1, "failed\n", None, sys.exc_info())
-    line = json.loads(logs.Lines().format(record))
+    line = json.loads(logs.JsonLineFormatter().format(record))
     assert line["message"] == "failed" and line["exception"] == "ValueError"
     assert "test_observed.py" in line["at"][0] and "secret" not in json.dumps(line)
 

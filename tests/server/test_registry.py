@@ -283,7 +283,7 @@ def test_a_model_that_is_dropped_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     registry = Registry(BPE)
     keep, dropped = registry._keep, list[str]()
 
-    def drop_first(model: registry_module.Model) -> None:
+    def drop_first(model: registry_module.AllowedModel) -> None:
         keep(model)
         if not dropped:
             dropped.append(model.name)

@@ -16,7 +16,7 @@ import pytest
 import ggtok
 from ggtok.errors import InvalidValueError
 from ggtok.sources import download_cache
-from ggtok.sources.download_cache import Entry
+from ggtok.sources.download_cache import CacheEntry
 
 URL = "https://example.org/model.gguf"
 
@@ -30,11 +30,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_stored_and_found(folder: Path) -> None:
     assert download_cache.load(URL) is None
-    entry = Entry(URL, '"é"', bytes(range(256)) * 10)
+    entry = CacheEntry(URL, '"é"', bytes(range(256)) * 10)
     download_cache.store(entry)
     assert download_cache.load(URL) == entry
     assert download_cache.load(URL + "x") is None
-    other = Entry(URL, '"two"', b"")
+    other = CacheEntry(URL, '"two"', b"")
     download_cache.store(other)
     assert download_cache.load(URL) == other
     assert len(list(folder.iterdir())) == 1
@@ -72,7 +72,7 @@ def test_the_platforms_folder(
 
 @pytest.mark.parametrize("at", [0, 5, 60, -1, None])
 def test_damage_is_detected(folder: Path, at: int | None) -> None:
-    download_cache.store(Entry(URL, "x", bytes(1000)))
+    download_cache.store(CacheEntry(URL, "x", bytes(1000)))
     (path,) = folder.iterdir()
     data = bytearray(path.read_bytes())
     if at is None:
@@ -88,7 +88,7 @@ def test_damage_is_detected(folder: Path, at: int | None) -> None:
     "data", [b"", b"\n", b"{}\n", b"[]\n", b"\xff\n", b"1" * 200_000, b"[" * 9999]
 )
 def test_files_that_are_not_entries(folder: Path, data: bytes) -> None:
-    download_cache.store(Entry(URL, "x", b"y"))
+    download_cache.store(CacheEntry(URL, "x", b"y"))
     (path,) = folder.iterdir()
     path.write_bytes(data)
     assert download_cache.entries() == []
@@ -96,9 +96,9 @@ def test_files_that_are_not_entries(folder: Path, data: bytes) -> None:
 
 
 def test_an_entry_of_another_address_under_this_name(folder: Path) -> None:
-    download_cache.store(Entry(URL, "x", b"y"))
+    download_cache.store(CacheEntry(URL, "x", b"y"))
     (path,) = folder.iterdir()
-    download_cache.store(Entry(URL + "2", "x", b"z"))
+    download_cache.store(CacheEntry(URL + "2", "x", b"z"))
     (other,) = set(folder.iterdir()) - {path}
     other.replace(path)
     assert download_cache.load(URL) is None
@@ -109,37 +109,37 @@ def test_the_least_recently_used_are_removed_first(
 ) -> None:
     monkeypatch.setenv("GGTOK_CACHE_SIZE", "5000")
     for i in range(4):
-        download_cache.store(Entry(f"{URL}{i}", "x", bytes(1000)))
+        download_cache.store(CacheEntry(f"{URL}{i}", "x", bytes(1000)))
         (path,) = (p for p in folder.iterdir() if f"gguf{i}" in p.read_bytes()[:300].decode())
         os.utime(path, (1000 + i, 1000 + i))
     assert download_cache.load(f"{URL}0") is not None  # so this entry was recently used
-    download_cache.store(Entry(f"{URL}4", "x", bytes(1000)))
+    download_cache.store(CacheEntry(f"{URL}4", "x", bytes(1000)))
     assert {entry.url[-1] for entry in download_cache.entries()} == {"0", "3", "4", "2"} - {
         "2" if sum(e.size for e in download_cache.entries()) > 5000 else ""
     }
     assert download_cache.load(f"{URL}1") is None
-    download_cache.store(Entry(f"{URL}5", "x", bytes(6000)))  # larger than the cache
+    download_cache.store(CacheEntry(f"{URL}5", "x", bytes(6000)))  # larger than the cache
     assert download_cache.load(f"{URL}5") is None
     assert download_cache.load(f"{URL}4") is not None
     monkeypatch.setenv("GGTOK_CACHE_SIZE", "0")
-    download_cache.store(Entry(f"{URL}6", "x", b"x"))
+    download_cache.store(CacheEntry(f"{URL}6", "x", b"x"))
     assert download_cache.load(f"{URL}6") is None
     monkeypatch.setenv("GGTOK_CACHE_SIZE", "much")
     with pytest.raises(InvalidValueError, match="GGTOK_CACHE_SIZE must be a number, not 'much'"):
-        download_cache.store(Entry(f"{URL}6", "x", b"x"))
+        download_cache.store(CacheEntry(f"{URL}6", "x", b"x"))
     monkeypatch.setenv("GGTOK_CACHE_SIZE", "9" * 5000)
     with pytest.raises(InvalidValueError, match=r"not '9{40}[.]{3}' \(at most 18 digits\)"):
-        download_cache.store(Entry(f"{URL}6", "x", b"x"))
+        download_cache.store(CacheEntry(f"{URL}6", "x", b"x"))
 
 
 def test_remains_of_a_killed_writer(folder: Path) -> None:
-    download_cache.store(Entry(URL, "x", b"y"))
+    download_cache.store(CacheEntry(URL, "x", b"y"))
     old, new = folder / "a.writing", folder / "b.writing"
     for path in (old, new):
         path.write_bytes(b"half")
     os.utime(old, (time.time() - 7200,) * 2)
     (folder / "a stranger's").write_bytes(b"keep")
-    download_cache.store(Entry(URL, "x", b"z"))
+    download_cache.store(CacheEntry(URL, "x", b"z"))
     assert [entry.url for entry in download_cache.entries()] == [URL]
     assert not old.exists()
     assert new.exists()
@@ -150,7 +150,7 @@ def test_remains_of_a_killed_writer(folder: Path) -> None:
 def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "file" / "cache"))
-    download_cache.store(Entry(URL, "x", b"y"))
+    download_cache.store(CacheEntry(URL, "x", b"y"))
     assert download_cache.load(URL) is None
     assert download_cache.entries() == []
     assert download_cache.clear() == (0, 0)
@@ -161,7 +161,7 @@ def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    download_cache.store(Entry(URL, "x", b"y"))
+    download_cache.store(CacheEntry(URL, "x", b"y"))
     assert list(folder.iterdir()) == []
 
 
@@ -203,7 +203,7 @@ def test_threads() -> None:
 
     def work(i: int) -> None:
         for j in range(50):
-            entry = Entry(f"{URL}{j % 3}", f"{i}", bytes([i]) * 10_000)
+            entry = CacheEntry(f"{URL}{j % 3}", f"{i}", bytes([i]) * 10_000)
             download_cache.store(entry)
             found = download_cache.load(entry.url)
             if found is None or found.payload != bytes([int(found.validator)]) * 10_000:
@@ -223,8 +223,8 @@ def test_on_the_command_line(folder: Path) -> None:
         return subprocess.check_output(command, text=True)
 
     assert run("ls") == "SIZE  USED  URL\n"
-    download_cache.store(Entry(URL, "x", bytes(2_000_000)))
-    download_cache.store(Entry(URL + "\x1b[2J", "x", b"y"))
+    download_cache.store(CacheEntry(URL, "x", bytes(2_000_000)))
+    download_cache.store(CacheEntry(URL + "\x1b[2J", "x", b"y"))
     lines = run("ls").splitlines()
     assert len(lines) == 3
     assert lines[1].split()[:2] == ["2.0", "MB"]

@@ -25,7 +25,7 @@ from tests.support.waits import LIMIT
 
 pytest.importorskip("httpx2")
 from ggtok.sources import connect, http
-from ggtok.sources.connect import Place
+from ggtok.sources.connect import NetworkZone
 
 MODEL = fixture("bpe-llama3").read_bytes() + bytes(100_000)
 
@@ -222,24 +222,27 @@ def test_bytes_one_by_one_take_no_memory(clock: Time) -> None:
 @pytest.mark.parametrize(
     ("address", "where"),
     [
-        *((a, Place.LOCAL) for a in ("127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "::")),
-        *((a, Place.LOCAL) for a in ("169.254.169.254", "fe80::1", "fe80::1%2")),
-        *((a, Place.LOCAL) for a in ("::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::")),
-        *((a, Place.PRIVATE) for a in ("10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1")),
-        *((a, Place.PRIVATE) for a in ("fd00::1", "::ffff:10.0.0.1", "224.0.0.1", "ff0e::1")),
-        *((a, Place.PUBLIC) for a in ("8.8.8.8", "2606:4700::1", "::ffff:8.8.8.8")),
+        *((a, NetworkZone.LOCAL) for a in ("127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "::")),
+        *((a, NetworkZone.LOCAL) for a in ("169.254.169.254", "fe80::1", "fe80::1%2")),
+        *((a, NetworkZone.LOCAL) for a in ("::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::")),
+        *(
+            (a, NetworkZone.PRIVATE)
+            for a in ("10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1")
+        ),
+        *((a, NetworkZone.PRIVATE) for a in ("fd00::1", "::ffff:10.0.0.1", "224.0.0.1", "ff0e::1")),
+        *((a, NetworkZone.PUBLIC) for a in ("8.8.8.8", "2606:4700::1", "::ffff:8.8.8.8")),
     ],
 )
-def test_places(address: str, where: Place) -> None:
-    assert connect.place(address) == where
-    assert connect.classify((address, 443)) == where
-    assert connect.classify((address, 443), (address, 50000)) == Place.LOCAL
+def test_places(address: str, where: NetworkZone) -> None:
+    assert connect.zone_of_ip(address) == where
+    assert connect.zone_of_connection((address, 443)) == where
+    assert connect.zone_of_connection((address, 443), (address, 50000)) == NetworkZone.LOCAL
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST.", "a.localhost", "127.1", "2130706433"])
 def test_names_of_this_machine(host: str) -> None:
-    assert connect.place_of_name(host) == Place.LOCAL
-    assert connect.place_of_name("a." + host + ".example.org") == Place.PUBLIC
+    assert connect.zone_of_name(host) == NetworkZone.LOCAL
+    assert connect.zone_of_name("a." + host + ".example.org") == NetworkZone.PUBLIC
 
 
 class NoTLS:
@@ -257,7 +260,7 @@ class NoTLS:
 class World:
     """Local servers that pretend to be on other machines."""
 
-    def __init__(self, servers: dict[str, tuple[Server, Place]]) -> None:
+    def __init__(self, servers: dict[str, tuple[Server, NetworkZone]]) -> None:
         self.servers = servers
 
     def port(self, host: str) -> int:
@@ -273,14 +276,14 @@ class World:
             raise socket.gaierror(-2, "Name or service not known")
         return connect_resolve(host, port)
 
-    def classify(self, theirs: tuple[Any, ...], ours: tuple[Any, ...] | None = None) -> Place:
+    def classify(self, theirs: tuple[Any, ...], ours: tuple[Any, ...] | None = None) -> NetworkZone:
         for host, (_, where) in self.servers.items():
             if theirs[1] == self.port(host):
                 return where
         return connect_classify(theirs, ours)
 
 
-connect_resolve, connect_classify = connect.resolve, connect.classify
+connect_resolve, connect_classify = connect.resolve, connect.zone_of_connection
 
 
 @pytest.fixture
@@ -288,14 +291,14 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with Server() as public, Server() as private, Server() as here, Server() as other:
         made = World(
             {
-                "public.test": (public, Place.PUBLIC),
-                "private.test": (private, Place.PRIVATE),
-                "here.test": (here, Place.LOCAL),
-                "other.test": (other, Place.PUBLIC),
+                "public.test": (public, NetworkZone.PUBLIC),
+                "private.test": (private, NetworkZone.PRIVATE),
+                "here.test": (here, NetworkZone.LOCAL),
+                "other.test": (other, NetworkZone.PUBLIC),
             }
         )
         monkeypatch.setattr(connect, "resolve", made.resolve)
-        monkeypatch.setattr(connect, "classify", made.classify)
+        monkeypatch.setattr(connect, "zone_of_connection", made.classify)
         monkeypatch.setattr(connect, "tls_context", NoTLS)
         for running in (public, private, here, other):
             running.files["/model.gguf"] = File(MODEL)
@@ -378,9 +381,11 @@ def test_a_public_address_of_this_machine(world: World, monkeypatch: pytest.Monk
     address."""
     monkeypatch.setattr(
         connect,
-        "classify",
+        "zone_of_connection",
         lambda theirs, ours=None: (
-            Place.LOCAL if ours and theirs[1] == world.port("other.test") else Place.PUBLIC
+            NetworkZone.LOCAL
+            if ours and theirs[1] == world.port("other.test")
+            else NetworkZone.PUBLIC
         ),
     )
     with pytest.raises(FileError, match="redirects from outside"):
@@ -393,7 +398,7 @@ def test_the_next_address_is_tried(world: World, monkeypatch: pytest.MonkeyPatch
         unused.bind(("127.0.0.1", 0))  # a port on which nothing listens
         closed = unused.getsockname()
         port = world.port("public.test")
-        monkeypatch.setattr(connect, "classify", lambda *_: Place.PUBLIC)
+        monkeypatch.setattr(connect, "zone_of_connection", lambda *_: NetworkZone.PUBLIC)
         monkeypatch.setattr(connect, "resolve", lambda *_: [closed, ("127.0.0.1", port)])
         assert ggtok.load("https://public.test/model.gguf").pre == "llama-bpe"
 
@@ -449,7 +454,7 @@ def test_a_validator_that_no_request_can_name(server: Server, file: File) -> Non
 def test_a_stored_invalid_validator(server: Server) -> None:
     server.files["/model.gguf"] = File(MODEL)
     url = server.url("/model.gguf")
-    download_cache.store(download_cache.Entry(url, '"é"', MODEL))
+    download_cache.store(download_cache.CacheEntry(url, '"é"', MODEL))
     assert ggtok.load(url).pre == "llama-bpe"
 
 

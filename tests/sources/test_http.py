@@ -273,7 +273,7 @@ def test_a_redirect_leads_to_another_server_without_the_token(server: Server) ->
     with Server() as other, connect.Network() as net:
         serve(other, File(MODEL))
         url = serve(server, File(b"", redirect=other.url("/model.gguf")))
-        reader = http.Reader(net, "it", url, {"Authorization": "Bearer secret"})
+        reader = http.UrlReader(net, "it", url, {"Authorization": "Bearer secret"})
         data, size = reader.read(), metadata_size(MODEL)
         assert MODEL.startswith(data) and size <= len(data) <= size + prefix.TENSORS
         assert [r.headers.get("authorization") for r in server.requests] == ["Bearer secret"]
@@ -285,7 +285,7 @@ def test_a_redirect_on_the_same_server_keeps_the_token(server: Server) -> None:
     serve(server, File(MODEL), "/there.gguf")
     url = serve(server, File(b"", redirect="/there.gguf"))
     with connect.Network() as net:
-        http.Reader(net, "it", url, {"Authorization": "Bearer secret"}).read()
+        http.UrlReader(net, "it", url, {"Authorization": "Bearer secret"}).read()
     assert all(r.headers.get("authorization") == "Bearer secret" for r in server.requests)
 
 

@@ -186,7 +186,7 @@ def test_without_network_a_hub_name_fails_at_once(no_network: list[str]) -> None
 def test_a_fetched_commit_needs_no_network(no_network: list[str]) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     url = f"https://huggingface.co/user/repo/resolve/{commit}/x.gguf"
-    download_cache.store(download_cache.Entry(url, "it", LLAMA))
+    download_cache.store(download_cache.CacheEntry(url, "it", LLAMA))
     assert ggtok.load(f"hf://user/repo@{commit}/x.gguf").pre == "llama-bpe"
     assert no_network == []
 

@@ -20,15 +20,15 @@ from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.engines import (
     PROGRAMS,
     SLOW,
-    Comparison,
+    EngineComparison,
+    EngineResult,
     Like,
-    Rendered,
     around_difference,
 )
 from ggtok.inspect.doctor.file import GGML, File
 from ggtok.tokenizer import TokenAttr, Tokenizer
 from ggtok.vocabularies.convert.confirm import CHECK_LINES
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.convert.source_formats import converted
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
@@ -64,10 +64,10 @@ def check(file: File, against: str) -> Iterator[Finding]:
         FileError, InvalidValueError, MissingExtraError, VocabError: there is no such source, or
             it can't be converted.
     """
-    yield from _Differences(file, Source(file, against)).all()
+    yield from _Differences(file, OriginalModel(file, against)).all()
 
 
-class Source:
+class OriginalModel:
     """The original model with which the file is compared.
 
     Attributes:
@@ -78,7 +78,7 @@ class Source:
     def __init__(self, file: File, against: str) -> None:
         self.name, folder = _located(file, against)
         self.vocabulary: Vocabulary = converted(folder, pre=None, arch=None, lines=0)
-        self._folder = Folder(folder if os.path.isdir(folder) else None)
+        self._folder = SourceFolder(folder if os.path.isdir(folder) else None)
 
     @cached_property
     def tok(self) -> Tokenizer:
@@ -127,7 +127,7 @@ def _repository_of(file: File) -> str:
 
 
 class _Differences:
-    def __init__(self, file: File, source: Source) -> None:
+    def __init__(self, file: File, source: OriginalModel) -> None:
         self.file, self.source = file, source
         self.ours, self.theirs = file.tok, source.tok
 
@@ -317,7 +317,7 @@ class _Differences:
         if ours is None:
             yield self._finding("GGT712", "the source has one", changes=changes)
             return
-        one, other = Comparison(self.file), Comparison(self.source.file)
+        one, other = EngineComparison(self.file), EngineComparison(self.source.file)
         for program in PROGRAMS:
             chat = _smallest_difference(one, other, program)
             if chat is not None:
@@ -364,7 +364,7 @@ def _some(ids: Sequence[int]) -> str:
     return f"[{', '.join(map(str, ids[:8]))}{', ...' if len(ids) > 8 else ''}]"
 
 
-def _smallest_difference(one: Comparison, other: Comparison, like: Like) -> Chat | None:
+def _smallest_difference(one: EngineComparison, other: EngineComparison, like: Like) -> Chat | None:
     """Returns the smallest conversation found for which the two templates render different
     prompts."""
 
@@ -387,7 +387,7 @@ def _smallest_difference(one: Comparison, other: Comparison, like: Like) -> Chat
     return found
 
 
-def _described(chat: Chat, like: Like, one: Rendered, other: Rendered) -> str:
+def _described(chat: Chat, like: Like, one: EngineResult, other: EngineResult) -> str:
     if one.text is None or other.text is None:
         which, error = ("file", one.error) if one.text is None else ("source", other.error)
         what = f"the {which}'s template refuses it: {shown(error, 160)}"

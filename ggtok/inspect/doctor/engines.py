@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from ggtok.base.escape import number, shown
 from ggtok.chat import api
-from ggtok.chat.options import Options
+from ggtok.chat.options import ChatOptions
 from ggtok.chat.prompt import n_shared
 from ggtok.errors import GGTokError, TemplateError
 from ggtok.inspect.doctor import battery, traces
@@ -48,14 +48,14 @@ _OWN = ("bos_token", "eos_token", "tools", "messages", "add_generation_prompt")
 def check(file: File) -> Iterator[Finding]:
     if file.tok.chat_template is None or file.tok.vocab_type == "NONE":
         return
-    comparison = Comparison(file)
+    comparison = EngineComparison(file)
     found = comparison.differences()
     if not comparison.renders("llama.cpp"):
         return  # GGT207 reports this
     if not comparison.renders("transformers"):
         yield _finding("GGT208", found[:1], comparison)
         return
-    groups: dict[str, list[Difference]] = {}
+    groups: dict[str, list[PromptDifference]] = {}
     for difference in found:
         groups.setdefault(_code(difference), []).append(difference)
     for code, differences in sorted(groups.items()):
@@ -63,7 +63,7 @@ def check(file: File) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True)
-class Rendered:
+class EngineResult:
     """A program's result for a conversation: a text, or an error."""
 
     text: str | None
@@ -72,7 +72,7 @@ class Rendered:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PromptDifference:
     """A conversation for which the programs' prompts differ, or that one of the programs refuses.
 
     Attributes:
@@ -86,8 +86,8 @@ class Difference:
 
     chat: Chat
     name: str
-    one: Rendered
-    other: Rendered
+    one: EngineResult
+    other: EngineResult
     reason: str
     line: int | None
     tag: str = ""
@@ -106,7 +106,7 @@ class Difference:
         return self.name in battery.PLAIN
 
 
-class Comparison:
+class EngineComparison:
     """A comparison of the two programs on a file's chat template, with a time limit."""
 
     def __init__(self, file: File) -> None:
@@ -114,11 +114,11 @@ class Comparison:
         self._until = time.monotonic() + _SECONDS
         self.complete = True
         #: The results for each conversation of the battery.
-        self.rendered: dict[str, tuple[Rendered, Rendered]] = {}
+        self.rendered: dict[str, tuple[EngineResult, EngineResult]] = {}
 
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[PromptDifference]:
         """Returns one difference of each kind, with its conversation made as small as possible."""
-        found: dict[tuple[object, ...], Difference] = {}
+        found: dict[tuple[object, ...], PromptDifference] = {}
         for name, each in (battery.PLAIN | battery.OTHERS).items():
             if self.is_late():
                 break
@@ -139,7 +139,7 @@ class Comparison:
             self.complete = False
         return not self.complete
 
-    def _compare(self, conversation: Chat, name: str) -> Difference | None:
+    def _compare(self, conversation: Chat, name: str) -> PromptDifference | None:
         one, other = (self.render(conversation, like) for like in PROGRAMS)
         if conversation in (battery.PLAIN | battery.OTHERS).values():
             self.rendered[name] = one, other
@@ -148,16 +148,16 @@ class Comparison:
         if one.text is None or other.text is None:
             line = other.line if one.text is not None else one.line
             reason = self._reason_of_refusal(conversation) if other.text is None else ""
-            return Difference(conversation, name, one, other, reason, line)
+            return PromptDifference(conversation, name, one, other, reason, line)
         reason, given = self._reason(conversation, one.text, other.text)
         if given:  # show what still differs with the same variables
             other = self.render(conversation, "transformers", given)
         line, tag = None, ""
         if reason != _PREFILL:
             line, tag = self._line(conversation, one.text, str(other.text), given)
-        return Difference(conversation, name, one, other, reason, line, tag)
+        return PromptDifference(conversation, name, one, other, reason, line, tag)
 
-    def _smallest(self, difference: Difference) -> Difference:
+    def _smallest(self, difference: PromptDifference) -> PromptDifference:
         left = _SMALLER
         while True:
             for smaller in difference.chat.smaller():
@@ -178,20 +178,20 @@ class Comparison:
 
     # ---- renderings ----
 
-    def render(self, conversation: Chat, like: Like, more: Json | None = None) -> Rendered:
+    def render(self, conversation: Chat, like: Like, more: Json | None = None) -> EngineResult:
         """Renders a conversation, with the additional variables `more`."""
         try:
             return self._run(self._call(conversation, like, more), conversation)
         except TemplateError as e:
-            return Rendered(None, str(e.args[0]), e.line)
+            return EngineResult(None, str(e.args[0]), e.line)
         except GGTokError as e:
-            return Rendered(None, str(e))
+            return EngineResult(None, str(e))
 
-    def _call(self, conversation: Chat, like: Like, more: Json | None = None) -> api.Call:
+    def _call(self, conversation: Chat, like: Like, more: Json | None = None) -> api.ChatCall:
         """Returns a call that keeps BOS and EOS in the prompt, since :mod:`.template` checks
         them."""
         continues = like == "transformers" and conversation.prefill
-        options = Options(
+        options = ChatOptions(
             list(conversation.tools) or None,
             like,
             None if conversation.prefill and not continues else not continues,
@@ -199,12 +199,12 @@ class Comparison:
             clock=lambda: _NOW,
             chat_template_kwargs=more,
         )
-        return api.Call(self._loaded, options, bits=chat_calls.KEEP_ENDS)
+        return api.ChatCall(self._loaded, options, bits=chat_calls.KEEP_ENDS)
 
-    def _run(self, call: api.Call, conversation: Chat) -> Rendered:
-        return Rendered(call.one(_sent(conversation, call.options.like), chat_calls.TEXT)[0])
+    def _run(self, call: api.ChatCall, conversation: Chat) -> EngineResult:
+        return EngineResult(call.one(_sent(conversation, call.options.like), chat_calls.TEXT)[0])
 
-    def _text(self, call: api.Call, conversation: Chat) -> str | None:
+    def _text(self, call: api.ChatCall, conversation: Chat) -> str | None:
         try:
             return self._run(call, conversation).text
         except GGTokError:
@@ -256,7 +256,7 @@ class Comparison:
         return call.chat.facts_for(has_tools=call.options.has_tools()).source
 
     def _render_source(
-        self, call: api.Call, source: str, dialect: jinja.Dialect, conversation: Chat
+        self, call: api.ChatCall, source: str, dialect: jinja.Dialect, conversation: Chat
     ) -> str | None:
         try:
             call.template = _compiled(source, dialect).compiled
@@ -367,7 +367,7 @@ def _as_json(value: object) -> str:
 # ---- findings ----
 
 
-def _code(difference: Difference) -> str:
+def _code(difference: PromptDifference) -> str:
     if difference.one.text is None or difference.other.text is None:
         return "GGT211"
     if difference.reason == _DIALECTS and difference.is_plain():
@@ -375,7 +375,9 @@ def _code(difference: Difference) -> str:
     return "GGT210" if difference.sets_variables else "GGT212"
 
 
-def _finding(code: str, differences: list[Difference], comparison: Comparison) -> Finding:
+def _finding(
+    code: str, differences: list[PromptDifference], comparison: EngineComparison
+) -> Finding:
     texts = [_described(difference) for difference in differences[:_MOST]]
     left = len(differences) - len(texts)
     if left:
@@ -386,7 +388,7 @@ def _finding(code: str, differences: list[Difference], comparison: Comparison) -
     return finding(code, "\n".join(texts), lines=tuple(sorted(lines)))
 
 
-def _described(difference: Difference) -> str:
+def _described(difference: PromptDifference) -> str:
     where = "" if difference.line is None else f"line {difference.line}"
     if difference.tag:
         where += f" ('{shown(difference.tag, _TAG)}')"

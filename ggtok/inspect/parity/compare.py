@@ -103,7 +103,7 @@ def _version(package: str) -> str:
         return "of unknown version"
 
 
-def reasons(tok: Tokenizer, llama: LlamaCpp, found: Comparison) -> list[str]:
+def reasons(tok: Tokenizer, llama: LlamaCpp, found: ParityComparison) -> list[str]:
     """Returns the known reasons for differences between builds of llama.cpp that apply."""
     known = []
     composes = tok.vocab_type == "UGM" and tok._loaded.flags["nfc"]
@@ -138,7 +138,7 @@ def special_of(tok: Tokenizer) -> list[int]:
 
 
 @dataclass
-class Difference:
+class ParityDifference:
     """A text for which the ids differ. `ggtok` may be an error message."""
 
     text: bytes
@@ -149,7 +149,7 @@ class Difference:
 
 
 @dataclass
-class Comparison:
+class ParityComparison:
     """The result of a comparison.
 
     Attributes:
@@ -164,7 +164,7 @@ class Comparison:
     texts: int = 0
     different: int = 0
     overlong: int = 0
-    first: list[Difference] = field(default_factory=list)
+    first: list[ParityDifference] = field(default_factory=list)
     deaths: int = 0
 
 
@@ -174,9 +174,9 @@ def compare(
     given: Iterator[bytes],
     show: int,
     progress: Callable[[int], None] | None = None,
-) -> Comparison:
+) -> ParityComparison:
     """Compares the ids for these texts, and keeps the first `show` differences."""
-    found = Comparison()
+    found = ParityComparison()
     if progress:
         progress(0)
     while batch := list(islice(given, _BATCH)):
@@ -204,7 +204,7 @@ def compare(
                 if len(found.first) < show:
                     text, ids = shrink(vocab, ours, text, add_special, parse_special, ids)
                     found.first.append(
-                        Difference(text, add_special, parse_special, ids, ours(text))
+                        ParityDifference(text, add_special, parse_special, ids, ours(text))
                     )
         found.texts += len(batch)
         found.deaths += len(dead)

@@ -19,7 +19,12 @@ from ggtok.vocabularies.convert.draft import (
     without_normalizer,
 )
 from ggtok.vocabularies.convert.source_files import check_splits, checked, field, utf8
-from ggtok.vocabularies.convert.tokenizer_json import Source, add_added, strips_mask, vocab_of
+from ggtok.vocabularies.convert.tokenizer_json import (
+    TokenizerJson,
+    add_added,
+    strips_mask,
+    vocab_of,
+)
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, Chain, Pre
 from ggtok.vocabularies.pre_tokenizer_json import NEWLINES, pre_tokenizer_of, unmerged_run
 
@@ -72,7 +77,7 @@ def checked_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> li
 # ---- byte-level ----
 
 
-def read_byte_level(source: Source, draft: Draft) -> None:
+def read_byte_level(source: TokenizerJson, draft: Draft) -> None:
     """Reads a vocabulary with GPT-2's byte map, which llama.cpp uses, too."""
     vocab = vocab_of(source)
     draft.model = "gpt2"
@@ -105,7 +110,7 @@ def _note_bytes(draft: Draft, known: Container[str]) -> None:
         )
 
 
-def _set_pre(source: Source, draft: Draft) -> None:
+def _set_pre(source: TokenizerJson, draft: Draft) -> None:
     found = structure.structure_of(source.document.get("pre_tokenizer"))
     ignore = field(source.model, "ignore_merges", bool, "model", False)
     keep = source.folder.tokenizer_config.get("clean_up_tokenization_spaces")
@@ -177,7 +182,7 @@ def _without_prefix_space(document: Json) -> None:
             entry["add_prefix_space"] = False
 
 
-def _note_normalizers(source: Source, draft: Draft) -> None:
+def _note_normalizers(source: TokenizerJson, draft: Draft) -> None:
     kinds = [str(row.get("type")) for row in structure.normalizers_of(_normalizer(source))]
     if kinds:
         draft.differences.append(
@@ -189,14 +194,14 @@ def _note_normalizers(source: Source, draft: Draft) -> None:
         )
 
 
-def _normalizer(source: Source) -> Any:
+def _normalizer(source: TokenizerJson) -> Any:
     return source.document.get("normalizer")
 
 
 # ---- with byte fallback ----
 
 
-def read_byte_fallback(source: Source, draft: Draft) -> None:
+def read_byte_fallback(source: TokenizerJson, draft: Draft) -> None:
     """Reads SentencePiece's BPE. llama.cpp merges by score, so a token's score is the negative of
     its merge's rank."""
     vocab = vocab_of(source)
@@ -222,7 +227,7 @@ def read_byte_fallback(source: Source, draft: Draft) -> None:
     _note_order(draft, merges, ids)
 
 
-def set_unknown(source: Source, draft: Draft, ids: dict[str, int]) -> None:
+def set_unknown(source: TokenizerJson, draft: Draft, ids: dict[str, int]) -> None:
     """Sets the unknown token."""
     unk_id = _unknown(source, ids)
     if unk_id is not None:
@@ -230,7 +235,7 @@ def set_unknown(source: Source, draft: Draft, ids: dict[str, int]) -> None:
         draft.special_ids["unk"] = unk_id
 
 
-def _unknown(source: Source, ids: dict[str, int]) -> int | None:
+def _unknown(source: TokenizerJson, ids: dict[str, int]) -> int | None:
     unk = source.model.get("unk_token")
     if unk is None:
         return None
@@ -255,7 +260,7 @@ def check_bytes(draft: Draft) -> None:
             )
 
 
-def space_prefix(source: Source, draft: Draft, pre_tokenizer: Any) -> bool:
+def space_prefix(source: TokenizerJson, draft: Draft, pre_tokenizer: Any) -> bool:
     """Whether the source adds a space before a text.
 
     Raises VocabError unless spaces become U+2581. Adds a difference for other normalizers.
@@ -285,7 +290,7 @@ def space_prefix(source: Source, draft: Draft, pre_tokenizer: Any) -> bool:
     return prefix
 
 
-def _metaspace(source: Source, row: Json, at: str, draft: Draft) -> bool:
+def _metaspace(source: TokenizerJson, row: Json, at: str, draft: Draft) -> bool:
     scheme = row.get("prepend_scheme")
     if scheme is None:
         scheme = "always" if field(row, "add_prefix_space", bool, at, True) else "never"
@@ -372,7 +377,7 @@ def all_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[t
 # ---- Gemma 4 (characters, byte fallback and merges) to llama.cpp's "gemma4" ----
 
 
-def is_gemma4(source: Source) -> bool:
+def is_gemma4(source: TokenizerJson) -> bool:
     """Whether the source is Gemma 4, according to its architecture or `pre`, or is Gemma 4's
     vocabulary as exported by ggtok."""
     architecture = source.arch or source.folder.architecture or ""
@@ -383,7 +388,7 @@ def is_gemma4(source: Source) -> bool:
     )
 
 
-def read_gemma4(source: Source, draft: Draft) -> None:
+def read_gemma4(source: TokenizerJson, draft: Draft) -> None:
     """Reads Gemma 4's tokens, which are stored as text with U+2581 for spaces."""
     vocab = vocab_of(source)
     ids = {text: id for id, text in vocab.items()}

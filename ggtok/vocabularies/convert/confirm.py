@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import ConversionReport, Difference
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.convert.originals import Encode, Package, TooMuch
-from ggtok.vocabularies.convert.package_facts import Facts
+from ggtok.vocabularies.convert.package_facts import PackageFacts
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -63,18 +63,18 @@ class Original:
     number: Callable[[int], int] | None = None  # converts the package's ids to llama.cpp's
     generated: bool = False  # whether ggtok created the document according to a tokenizer class
 
-    def knows_ids(self, folder: Folder) -> bool:
+    def knows_ids(self, folder: SourceFolder) -> bool:
         """Whether the package knows all tokens by llama.cpp's ids: sentencepiece doesn't read the
         folder's configuration."""
         of_document = self.package.name == "tokenizers"
         return of_document or (self.number is None and folder.path is None)
 
-    def facts(self) -> Facts | None:
+    def facts(self) -> PackageFacts | None:
         """Returns what the package knows of the vocabulary, or None if it isn't installed or fails,
         which :meth:`encode` reports."""
         with suppress(TooMuch):
             if self.encode() is not None:
-                return Facts.of_answer(self.package.facts())
+                return PackageFacts.of_answer(self.package.facts())
         return None
 
     def encode(self, differences: Sequence[Difference] = ()) -> Encode | None:
@@ -104,11 +104,11 @@ def _copied(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def confirmed(
-    vocabulary: Vocabulary, original: Original | None, n: int, folder: Folder | None = None
+    vocabulary: Vocabulary, original: Original | None, n: int, folder: SourceFolder | None = None
 ) -> Vocabulary:
     """Compares the vocabulary and the ids of `n` lines if the packages are installed, and returns
     the vocabulary with a report."""
-    folder = folder or Folder(None)
+    folder = folder or SourceFolder(None)
     if not n:
         return vocabulary
     judge, facts, theirs = None, None, None
@@ -138,16 +138,16 @@ class Judge:
     """A package that has loaded the source, and what it knows of the vocabulary."""
 
     encode: Encode
-    facts: Facts
+    facts: PackageFacts
 
     @classmethod
     def of(cls, name: str, source: object) -> Judge | None:
         package = Package(name)
         encode = package.read(source)
-        return None if encode is None else cls(encode, Facts.of_answer(package.facts()))
+        return None if encode is None else cls(encode, PackageFacts.of_answer(package.facts()))
 
 
-def _compared(vocabulary: Vocabulary, facts: Facts) -> Vocabulary:
+def _compared(vocabulary: Vocabulary, facts: PackageFacts) -> Vocabulary:
     """Returns the vocabulary with a report that has the package's disagreements."""
     report = vocabulary.report
     assert isinstance(report, ConversionReport)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.vocabularies.contents import ConversionReport, Difference, Pair
-from ggtok.vocabularies.convert.folder import Folder, merge_tokens
+from ggtok.vocabularies.convert.folder import SourceFolder, merge_tokens
 from ggtok.vocabularies.convert.source_files import MAX_TOKENS, checked, utf8
 from ggtok.vocabularies.convert.source_files import field as value_of
 from ggtok.vocabularies.convert.structure import entries
@@ -53,7 +53,7 @@ class Draft:
         if self.scores is not None:
             self.scores[id] = score
 
-    def set_templates(self, folder: Folder) -> None:
+    def set_templates(self, folder: SourceFolder) -> None:
         templates = folder.templates()
         self.chat_template = templates.pop("default", None)
         self.chat_templates = templates
@@ -191,16 +191,16 @@ _REBUILT = ("LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTok
 
 
 @dataclass
-class Template:
+class PostProcessorTemplate:
     """The special tokens that a post_processor adds before and after a text."""
 
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
 
 
-def template_of(post_processor: Any) -> Template:
+def template_of(post_processor: Any) -> PostProcessorTemplate:
     """Returns the tokens that the post_processor of a tokenizer.json adds to a single text."""
-    template = Template()
+    template = PostProcessorTemplate()
     for entry, at in entries(post_processor, "processors", "post_processor"):
         kind = value_of(entry, "type", str, at)
         if kind in ("BertProcessing", "RobertaProcessing"):
@@ -233,7 +233,9 @@ def _around(single: list[Any], at: str) -> tuple[list[str], list[str]]:
     return before, after
 
 
-def set_special(draft: Draft, folder: Folder, ids: Mapping[str, int], post_processor: Any) -> None:
+def set_special(
+    draft: Draft, folder: SourceFolder, ids: Mapping[str, int], post_processor: Any
+) -> None:
     """Sets special ids, add_bos and add_eos, and the chat templates.
 
     The post_processor decides which tokens are added. The ids of other special tokens come from
@@ -278,7 +280,7 @@ def _set_bert(draft: Draft, ids: Mapping[str, int], added: bool) -> None:
 _FIXED = (CONTROL, UNKNOWN, BYTE)
 
 
-def add_configured(draft: Draft, folder: Folder, where: str) -> None:
+def add_configured(draft: Draft, folder: SourceFolder, where: str) -> None:
     """Adds the tokens that the folder's configuration lists to those of a file that has no added
     tokens of its own."""
     ids = {text.decode("utf-8", "replace"): id for id, text in draft.texts.items()}
@@ -290,7 +292,7 @@ def add_configured(draft: Draft, folder: Folder, where: str) -> None:
         draft.set(id, text, kind, (draft.scores or {}).get(id, -1000.0))
 
 
-def set_configured(draft: Draft, folder: Folder, ids: Mapping[str, int]) -> None:
+def set_configured(draft: Draft, folder: SourceFolder, ids: Mapping[str, int]) -> None:
     """Sets the special ids that the configurations name, and the chat templates."""
     configured: dict[str, int] = {}
     for name, id in _configured(folder, ids):
@@ -310,7 +312,7 @@ def _set_last(draft: Draft, id: int) -> None:
         draft.special_ids["eos"] = id
 
 
-def _configured(folder: Folder, ids: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+def _configured(folder: SourceFolder, ids: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     for name, ours in _NAMES.items():
         token = folder.named.get(name)
         if token is not None and token.text in ids:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ggtok.vocabularies.contents import ConversionReport, Difference
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 _KEYS = ("eot", "eom")
 
 
-def with_ends(vocabulary: Vocabulary, folder: Folder) -> Vocabulary:
+def with_ends(vocabulary: Vocabulary, folder: SourceFolder) -> Vocabulary:
     """Returns the vocabulary with the folder's ends of generation as EOT and EOM, as far as
     llama.cpp doesn't end generation there anyway.
 

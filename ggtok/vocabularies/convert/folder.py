@@ -46,7 +46,7 @@ SPECIAL_NAMES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 _FLAGS = ("special", "lstrip", "rstrip", "single_word", "normalized")
 
 
-class Named(NamedTuple):
+class NamedToken(NamedTuple):
     """A special token with a name.
 
     Attributes:
@@ -108,7 +108,7 @@ def _examples(rows: Sequence[str]) -> str:
     return rows[0] if len(rows) == 1 else f"{len(rows)} tokens, such as {rows[0]}"
 
 
-class Folder:
+class SourceFolder:
     """The files in a folder. If the source is a single file, `path` is None and there are no
     files.
 
@@ -122,9 +122,9 @@ class Folder:
         self.disagreements = Disagreements()
         self._class = tokenizer_class
 
-    def of_class(self, name: str) -> Folder:
+    def of_class(self, name: str) -> SourceFolder:
         """Returns the same folder as if its files named this tokenizer class."""
-        return Folder(self.path, name)
+        return SourceFolder(self.path, name)
 
     def file(self, *names: str) -> str | None:
         """Returns the path of the first of these files that exists, or None."""
@@ -224,13 +224,13 @@ class Folder:
         return {} if self.lists_tokens else self._object(_SPECIAL_MAP)
 
     @cached_property
-    def named(self) -> dict[str, Named]:
+    def named(self) -> dict[str, NamedToken]:
         """The named special tokens, by names without "_token", in the order in which they are
         added."""
-        found: dict[str, Named | None] = dict.fromkeys(SPECIAL_NAMES)
+        found: dict[str, NamedToken | None] = dict.fromkeys(SPECIAL_NAMES)
         name = self.class_loaded
         for key, default in DEFAULTS.get(name, {}).items():
-            found[key] = Named(default, f"transformers' {name}")
+            found[key] = NamedToken(default, f"transformers' {name}")
         config = self.tokenizer_config
         extra = config.get("extra_special_tokens")
         rows = {key: value for key, value in config.items() if key.endswith("_token")}
@@ -240,14 +240,14 @@ class Folder:
             if value is None:
                 found[key] = None
             elif (entry := _entry(value)) is not None:
-                found[key] = Named(entry, _TOKENIZER_CONFIG)
+                found[key] = NamedToken(entry, _TOKENIZER_CONFIG)
         for key, value in self._special_map.items():
             entry = _entry(value) if key.endswith("_token") else None
             if entry is not None:
-                self._replace(found, key.removesuffix("_token"), Named(entry, _SPECIAL_MAP))
+                self._replace(found, key.removesuffix("_token"), NamedToken(entry, _SPECIAL_MAP))
         return {key: token for key, token in found.items() if token is not None}
 
-    def _replace(self, found: dict[str, Named | None], name: str, token: Named) -> None:
+    def _replace(self, found: dict[str, NamedToken | None], name: str, token: NamedToken) -> None:
         old = found.get(name)
         if old is not None and old.where == _TOKENIZER_CONFIG and old.text != token.text:
             example = f"{old.text!r} and {token.text!r}"
@@ -377,7 +377,7 @@ def _row(entry: str | Json, special: bool = False) -> Json:
 
 
 def merge_tokens(
-    folder: Folder,
+    folder: SourceFolder,
     where: str,
     ids: Mapping[str, int],
     n: int,
@@ -415,7 +415,7 @@ def merge_tokens(
     return list(merged.values())
 
 
-def _changed_flags(old: Json, token: ConfiguredToken, folder: Folder) -> list[str]:
+def _changed_flags(old: Json, token: ConfiguredToken, folder: SourceFolder) -> list[str]:
     """Returns the flags of a file's added token that the configuration changes."""
     if token.id is not None:
         return [flag for flag in _FLAGS if bool(old.get(flag)) != token.row[flag]]

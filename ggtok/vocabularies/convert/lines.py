@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.convert.package_facts import Facts
+from ggtok.vocabularies.convert.package_facts import PackageFacts
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 _MAX_LINE = 4000
@@ -76,7 +76,7 @@ def _prose() -> str:
     return "\n".join(pydoc_data.topics.topics.values())
 
 
-class Lines:
+class LineGenerator:
     """Generates lines. Each method generates one kind of line."""
 
     def __init__(self, words: Sequence[str], special: Sequence[str]) -> None:
@@ -149,7 +149,7 @@ class Lines:
         return self.natural() + self._random.choice(self._special) + self.vocabulary()
 
 
-def lines_for(vocabulary: Vocabulary, n: int, facts: Facts | None = None) -> list[str]:
+def lines_for(vocabulary: Vocabulary, n: int, facts: PackageFacts | None = None) -> list[str]:
     """Returns lines for which tokenizers with this vocabulary may differ.
 
     They contain the tokens that the source's package knows, if there are facts, since the
@@ -177,4 +177,4 @@ def lines_for(vocabulary: Vocabulary, n: int, facts: Facts | None = None) -> lis
         if word.isprintable() or word.isspace():
             words.append(word[:200])
     special = [text[:200] for text in dict.fromkeys(special)]
-    return [line[:_MAX_LINE] for line in Lines(words, special).make(n)]
+    return [line[:_MAX_LINE] for line in LineGenerator(words, special).make(n)]

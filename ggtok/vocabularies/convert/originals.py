@@ -176,7 +176,7 @@ def main(arguments: Sequence[str]) -> None:
         os.dup2(devnull, descriptor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent terminates this process
     _limit(seconds, memory)
-    original: Loaded | None = None
+    original: LoadedOriginal | None = None
     while True:
         try:
             what, argument = read_frame(requests)
@@ -216,14 +216,14 @@ def _limit(seconds: int, memory: int) -> None:
 # ---- packages ----
 
 
-class Loaded(NamedTuple):
+class LoadedOriginal(NamedTuple):
     """A source that its package has loaded."""
 
     encode: Encode
     describe: Callable[[], dict[str, Any]]  # returns the fields of Facts
 
 
-def _tokenizers(document: str) -> Loaded:
+def _tokenizers(document: str) -> LoadedOriginal:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(document)
@@ -236,7 +236,7 @@ def _tokenizers(document: str) -> Loaded:
     def describe() -> dict[str, Any]:
         return _vocabulary_of(tokenizer.get_vocab(), tokenizer.get_added_tokens_decoder())
 
-    return Loaded(encode, describe)
+    return LoadedOriginal(encode, describe)
 
 
 def _vocabulary_of(vocab: dict[str, int], added: dict[int, Any]) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _vocabulary_of(vocab: dict[str, int], added: dict[int, Any]) -> dict[str, An
     }
 
 
-def _sentencepiece(model: bytes) -> Loaded:
+def _sentencepiece(model: bytes) -> LoadedOriginal:
     from sentencepiece import SentencePieceProcessor
 
     processor = SentencePieceProcessor(model_proto=model)
@@ -257,10 +257,10 @@ def _sentencepiece(model: bytes) -> Loaded:
     def describe() -> dict[str, Any]:
         return {"tokens": {id: processor.id_to_piece(id) for id in range(len(processor))}}
 
-    return Loaded(lambda lines: [list(processor.encode(line)) for line in lines], describe)
+    return LoadedOriginal(lambda lines: [list(processor.encode(line)) for line in lines], describe)
 
 
-def _tiktoken(document: dict[str, Any]) -> Loaded:
+def _tiktoken(document: dict[str, Any]) -> LoadedOriginal:
     from tiktoken import Encoding
 
     encoding = Encoding(
@@ -269,13 +269,13 @@ def _tiktoken(document: dict[str, Any]) -> Loaded:
         mergeable_ranks=document["ranks"],
         special_tokens=document["special"],
     )
-    return Loaded(
+    return LoadedOriginal(
         lambda lines: [encoding.encode(line, allowed_special="all") for line in lines],
         lambda: {"tokens": {}},
     )
 
 
-def _transformers(folder: str) -> Loaded:
+def _transformers(folder: str) -> LoadedOriginal:
     from transformers import AutoTokenizer
 
     for name in "tokenizer_config.json", "config.json":
@@ -304,7 +304,7 @@ def _transformers(folder: str) -> Loaded:
             "templates": templates or None,
         }
 
-    return Loaded(encode, describe)
+    return LoadedOriginal(encode, describe)
 
 
 def _ends_of(folder: str) -> list[int] | None:
@@ -329,7 +329,7 @@ def _check_class(path: str) -> None:
         raise ValueError(f"tokenizer_class {name!r} is not a tokenizer")
 
 
-READERS: dict[str, Callable[[Any], Loaded]] = {
+READERS: dict[str, Callable[[Any], LoadedOriginal]] = {
     "tokenizers": _tokenizers,
     "sentencepiece": _sentencepiece,
     "tiktoken": _tiktoken,

@@ -21,7 +21,7 @@ _FOUND_WHOLE = (spelling.CONTROL, spelling.USER_DEFINED)
 
 
 @dataclass(frozen=True)
-class Facts:
+class PackageFacts:
     """A vocabulary according to a package.
 
     Attributes:
@@ -42,7 +42,7 @@ class Facts:
     templates: Mapping[str, str] | None = None
 
     @classmethod
-    def of_answer(cls, answer: Mapping[str, Any]) -> Facts:
+    def of_answer(cls, answer: Mapping[str, Any]) -> PackageFacts:
         """Returns the facts in a package's answer, whose JSON has ids as texts."""
         values = dict(answer)
         for name in "tokens", "added":
@@ -159,7 +159,7 @@ def _spellings(text: str, model: str) -> Iterable[str]:
         yield text[2:] if text.startswith("##") else _MARK + text
 
 
-def _sentence(ids: Sequence[int], predicate: str, facts: Facts) -> Iterator[str]:
+def _sentence(ids: Sequence[int], predicate: str, facts: PackageFacts) -> Iterator[str]:
     if ids:
         rows = [f"{id} {facts.tokens.get(id, '')!r}" for id in ids]
         yield f"{_counted(rows)} ({predicate}): {_examples(rows)}"

@@ -16,13 +16,13 @@ from ggtok.vocabularies.convert.draft import (
     set_configured,
     unigram_fallback,
 )
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.originals import Package
 from ggtok.vocabularies.convert.sentencepiece_model import (
     BPE,
     MODEL_TYPES,
     UNIGRAM,
-    Model,
+    SentencePieceModel,
     write_model,
 )
 from ggtok.vocabularies.convert.source_files import utf8
@@ -42,7 +42,9 @@ _ADDED = {
 }
 
 
-def draft_of(model: Model, where: str, folder: Folder, arch: str | None) -> tuple[Draft, str]:
+def draft_of(
+    model: SentencePieceModel, where: str, folder: SourceFolder, arch: str | None
+) -> tuple[Draft, str]:
     """Returns the draft of a model's vocabulary, and the name of its format."""
     kind = MODEL_TYPES.get(model.model_type, str(model.model_type))
     if model.model_type not in (BPE, UNIGRAM):
@@ -76,7 +78,7 @@ def draft_of(model: Model, where: str, folder: Folder, arch: str | None) -> tupl
     return draft, f"SentencePiece model ({kind})"
 
 
-def _mergeable_runs(model: Model) -> set[bytes]:
+def _mergeable_runs(model: SentencePieceModel) -> set[bytes]:
     """Returns user-defined tokens that are runs of spaces, and that merges produce, too.
 
     They become normal tokens, which llama.cpp finds after it prepends a space to the text, as the
@@ -91,7 +93,7 @@ def _mergeable_runs(model: Model) -> set[bytes]:
     return runs
 
 
-def _refuse(model: Model) -> None:
+def _refuse(model: SentencePieceModel) -> None:
     if model.whitespace_as_suffix:
         raise VocabError("trainer_spec.treat_whitespace_as_suffix: llama.cpp doesn't support it")
     if not model.escape_whitespaces:
@@ -125,7 +127,7 @@ def _check_bytes(draft: Draft) -> None:
         )
 
 
-def _set_flags(draft: Draft, model: Model, folder: Folder) -> None:
+def _set_flags(draft: Draft, model: SentencePieceModel, folder: SourceFolder) -> None:
     draft.flags["add_space_prefix"] = model.add_dummy_prefix
     if draft.model == "t5":
         draft.flags["remove_extra_whitespaces"] = model.remove_extra_whitespaces
@@ -155,7 +157,7 @@ def _set_flags(draft: Draft, model: Model, folder: Folder) -> None:
 # ---- differences ----
 
 
-def _note(draft: Draft, model: Model) -> None:
+def _note(draft: Draft, model: SentencePieceModel) -> None:
     if draft.model == "llama":
         _note_bpe(draft, model)
     elif model.byte_fallback:
@@ -208,7 +210,7 @@ def _without_texts(own: Sequence[str]) -> Callable[[str], str]:
     return without
 
 
-def _note_bpe(draft: Draft, model: Model) -> None:
+def _note_bpe(draft: Draft, model: SentencePieceModel) -> None:
     if model.charsmap:
         draft.differences.append(
             Difference(
@@ -228,15 +230,15 @@ def _note_bpe(draft: Draft, model: Model) -> None:
         )
 
 
-def _without_charsmap(model: Model) -> None:
+def _without_charsmap(model: SentencePieceModel) -> None:
     model.charsmap, model.normalizer = b"", b"identity"
 
 
-def _with_spaces(model: Model) -> None:
+def _with_spaces(model: SentencePieceModel) -> None:
     model.remove_extra_whitespaces = False
 
 
-def _without_fallback(model: Model) -> None:
+def _without_fallback(model: SentencePieceModel) -> None:
     model.byte_fallback = False
     for piece in model.pieces:
         if piece.type == spelling.BYTE:
@@ -246,7 +248,7 @@ def _without_fallback(model: Model) -> None:
 # ---- fairseq's ids ----
 
 
-def is_shifted(folder: Folder, arch: str | None) -> bool:
+def is_shifted(folder: SourceFolder, arch: str | None) -> bool:
     names = (arch, folder.architecture, folder.tokenizer_class)
     known = [name.removesuffix("Fast") for name in names if isinstance(name, str)]
     for name in known:
@@ -276,7 +278,7 @@ def _shift(draft: Draft, n: int) -> None:
 # ---- the source's own package ----
 
 
-def original_of(model: Model, shift: bool) -> Original:
+def original_of(model: SentencePieceModel, shift: bool) -> Original:
     number = _shifted if shift else None
     package = Package("sentencepiece")
     return Original(model, package, write_model, parses_special=False, number=number)

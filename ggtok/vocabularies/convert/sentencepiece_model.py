@@ -21,17 +21,17 @@ _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 
 @dataclass(slots=True)
-class Piece:
+class SentencePiece:
     text: bytes
     score: float
     type: int  # the same number as GGUF's token type
 
 
 @dataclass
-class Model:
+class SentencePieceModel:
     """The pieces and settings of a model. Missing fields have the format's defaults."""
 
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[SentencePiece] = field(default_factory=list)
     model_type: int = UNIGRAM
     byte_fallback: bool = False
     whitespace_as_suffix: bool = False
@@ -77,24 +77,24 @@ _MESSAGES = {1: _PIECE, 2: _TRAINER, 3: _NORMALIZER}
 # ---- reading ----
 
 
-def read_model(data: bytes, where: str = "model") -> Model:
+def read_model(data: bytes, where: str = "model") -> SentencePieceModel:
     """Parses a model file's bytes.
 
     Raises:
         VocabError: the bytes aren't a protocol buffer, or aren't a model.
     """
-    model = Model()
+    model = SentencePieceModel()
     for number, value, at in _fields(data, 0, len(data), where):
         fields = _MESSAGES.get(number)
         if fields is None:
             continue
         if not isinstance(value, tuple):
             raise _malformed(where, at, f"field {number} is not a message")
-        into: Model | Piece = model
+        into: SentencePieceModel | SentencePiece = model
         if fields is _PIECE:
             if len(model.pieces) == MAX_TOKENS:
                 raise VocabError(f"{where}: more than {MAX_TOKENS} pieces")
-            into = Piece(b"", 0.0, 1)
+            into = SentencePiece(b"", 0.0, 1)
             model.pieces.append(into)
         for inner, found, place in _fields(data, *value, where):
             if (row := fields.get(inner)) is not None:
@@ -173,7 +173,7 @@ def _checked(value: _Value, kind: type, data: bytes, at: int, where: str) -> obj
 # ---- writing ----
 
 
-def write_model(model: Model) -> bytes:
+def write_model(model: SentencePieceModel) -> bytes:
     """Converts a model to the bytes of a model file."""
     parts = [_message(1, piece, _PIECE) for piece in model.pieces]
     trainer = dict(sorted({**_TRAINER, 4: ("vocab_size", int)}.items()))
@@ -181,7 +181,7 @@ def write_model(model: Model) -> bytes:
     return b"".join(parts)
 
 
-def _message(number: int, of: Model | Piece, fields: _Fields) -> bytes:
+def _message(number: int, of: SentencePieceModel | SentencePiece, fields: _Fields) -> bytes:
     rows = ((inner, getattr(of, name)) for inner, (name, _) in fields.items())
     return _field(number, b"".join([_field(inner, value) for inner, value in rows]))
 

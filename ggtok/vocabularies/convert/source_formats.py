@@ -22,7 +22,7 @@ from ggtok.vocabularies.convert.bpe import (
 )
 from ggtok.vocabularies.convert.draft import Draft, name_end, set_special
 from ggtok.vocabularies.convert.ends import with_ends
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.sentencepiece_model import read_model
 from ggtok.vocabularies.convert.source_files import (
     HEAD,
@@ -33,17 +33,17 @@ from ggtok.vocabularies.convert.source_files import (
     parse_object,
     read_bytes,
 )
-from ggtok.vocabularies.convert.tokenizer_json import Source, ids_of
+from ggtok.vocabularies.convert.tokenizer_json import TokenizerJson, ids_of
 from ggtok.vocabularies.convert.unigram import read_unigram
 from ggtok.vocabularies.convert.wordpiece import read_wordpiece
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 # ---- tokenizer.json, with a row for each model ----
 
-ModelReader = Callable[[Source, Draft], None]
+ModelReader = Callable[[TokenizerJson, Draft], None]
 
 
-def _read_bpe(source: Source, draft: Draft) -> None:
+def _read_bpe(source: TokenizerJson, draft: Draft) -> None:
     refuse_marks(source.model)
     if not field(source.model, "byte_fallback", bool, "model", False):
         read_byte_level(source, draft)
@@ -60,7 +60,7 @@ READERS: dict[str, ModelReader] = {
 }
 
 
-def draft_of(source: Source) -> tuple[Draft, str]:
+def draft_of(source: TokenizerJson) -> tuple[Draft, str]:
     """Returns the draft of a tokenizer.json's vocabulary, and the name of its format."""
     source.complete()
     kind = source.model.get("type")
@@ -89,7 +89,7 @@ def _guessed(model: dict[str, Any]) -> str:
 # ---- every format ----
 
 
-class Options(NamedTuple):
+class ConvertOptions(NamedTuple):
     pre: str | None
     arch: str | None
     lines: int  # the number of lines to compare
@@ -100,8 +100,8 @@ class Input(NamedTuple):
 
     path: str
     data: bytes
-    folder: Folder
-    options: Options
+    folder: SourceFolder
+    options: ConvertOptions
 
     @property
     def name(self) -> str:
@@ -113,7 +113,7 @@ def _finished(
     draft: Draft,
     format: str,
     original: confirm.Original | None,
-    folder: Folder | None = None,
+    folder: SourceFolder | None = None,
 ) -> Vocabulary:
     """Returns the vocabulary with the folder's ends of generation, compared with the original."""
     folder = of.folder if folder is None else folder
@@ -142,7 +142,9 @@ def _json(of: Input) -> Vocabulary:
             vocab_files.bpe_source_of(of.path, document, of.folder, of.options.pre),
             "vocab.json",
         )
-    return _of_document(of, Source(document, of.folder, of.options.pre, of.options.arch, of.name))
+    return _of_document(
+        of, TokenizerJson(document, of.folder, of.options.pre, of.options.arch, of.name)
+    )
 
 
 def _is_vocab_json(name: str, document: dict[str, Any]) -> bool:
@@ -153,7 +155,7 @@ def _is_vocab_json(name: str, document: dict[str, Any]) -> bool:
     )
 
 
-def _of_document(of: Input, source: Source, format: str | None = None) -> Vocabulary:
+def _of_document(of: Input, source: TokenizerJson, format: str | None = None) -> Vocabulary:
     try:
         draft, name = draft_of(source)
         original = confirm.hugging_face(source.document, generated=format is not None)
@@ -264,14 +266,14 @@ def converted(
 ) -> Vocabulary:
     """Converts a folder or file."""
     with noting() as read:
-        vocabulary = _converted(source, Options(pre, arch, lines))
+        vocabulary = _converted(source, ConvertOptions(pre, arch, lines))
     return replace(vocabulary, inputs=tuple(read))
 
 
-def _converted(source: str, options: Options) -> Vocabulary:
-    folder = Folder(None)
+def _converted(source: str, options: ConvertOptions) -> Vocabulary:
+    folder = SourceFolder(None)
     if os.path.isdir(source):
-        folder, source = Folder(source), _file_of(source)
+        folder, source = SourceFolder(source), _file_of(source)
     elif not os.path.exists(source):
         raise not_found(f"{source}: no such file or folder")
     if first_bytes(source).startswith(b"GGUF"):

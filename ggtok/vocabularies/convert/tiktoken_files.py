@@ -24,7 +24,7 @@ from ggtok.vocabularies.convert.draft import (
     newer_characters,
     set_configured,
 )
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.originals import Package
 from ggtok.vocabularies.convert.ranks import recovered
 from ggtok.vocabularies.convert.source_files import (
@@ -135,7 +135,7 @@ def read_ranks(data: bytes, where: str) -> dict[bytes, int]:
 
 
 def draft_of(
-    data: bytes, where: str, folder: Folder, pre: str | None
+    data: bytes, where: str, folder: SourceFolder, pre: str | None
 ) -> tuple[Draft, str, Ranks, Chain | None]:
     """Returns the draft of the vocabulary, the name of its format, the ranks, and the
     pre-tokenizer's chain."""
@@ -177,7 +177,7 @@ _RESERVED = 256  # how many ids after the ranks these classes reserve for specia
 _RESERVING = ("tokenization_kimi", "tokenization_opencua")
 
 
-def _pre_of(folder: Folder, where: str) -> str | None:
+def _pre_of(folder: SourceFolder, where: str) -> str | None:
     """Returns the pre-tokenizer of the class that reads the ranks, or None if it is unknown."""
     code = folder.code_of_class
     if code is not None:
@@ -187,7 +187,9 @@ def _pre_of(folder: Folder, where: str) -> str | None:
     return "llama-bpe" if is_read and folder.path is not None else None
 
 
-def _add_reserved(draft: Draft, folder: Folder, ranks: Mapping[bytes, int], where: str) -> None:
+def _add_reserved(
+    draft: Draft, folder: SourceFolder, ranks: Mapping[bytes, int], where: str
+) -> None:
     """Adds special tokens for the ids after the ranks that the configuration leaves out."""
     code = folder.code_of_class or ""
     end = max(max(draft.texts) + 1, len(ranks) + _RESERVED if code in _RESERVING else 0)
@@ -275,7 +277,7 @@ _NAMED = {"unk": "<unk>", "bos": "<s>", "eos": "</s>", "pad": "<pad>"}
 
 
 def tekken_draft_of(
-    document: dict[str, Any], folder: Folder, pre: str | None
+    document: dict[str, Any], folder: SourceFolder, pre: str | None
 ) -> tuple[Draft, str, Original | None]:
     """Returns the draft of the vocabulary, the name of its format, and the source for its own
     package."""

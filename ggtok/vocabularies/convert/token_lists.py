@@ -10,7 +10,7 @@ from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert.draft import Draft, add_configured, set_configured
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.source_files import (
     MAX_TOKEN_BYTES,
     MAX_TOKENS,
@@ -28,7 +28,7 @@ _END = "<s>"
 _LITERAL = re.compile(r"""b?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 
 
-def rwkv_draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
+def rwkv_draft_of(text: str, where: str, folder: SourceFolder) -> tuple[Draft, str]:
     """Returns the draft of the vocabulary. In llama.cpp, texts are escaped, and id 0, which has no
     line, is the end token."""
     draft = Draft(model="rwkv")
@@ -88,7 +88,7 @@ _TYPES = {"UNKNOWN": spelling.UNKNOWN, "CONTROL": spelling.CONTROL, "BYTE": spel
 _EOT = b"<|plamo:op|>"
 
 
-def plamo_draft_of(data: bytes, where: str, folder: Folder) -> tuple[Draft, str]:
+def plamo_draft_of(data: bytes, where: str, folder: SourceFolder) -> tuple[Draft, str]:
     """Returns the draft of the vocabulary, with ids in the order of the lines."""
     draft = Draft(model="plamo2", pre="default", scores={}, filler_score=-1000.0)
     for number, line in lines_of(data):

@@ -22,7 +22,7 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.draft import Draft, Json
-from ggtok.vocabularies.convert.folder import Folder, merge_tokens
+from ggtok.vocabularies.convert.folder import SourceFolder, merge_tokens
 from ggtok.vocabularies.convert.source_files import by_id, checked, field, token_id, utf8
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, MASK
 
@@ -136,7 +136,7 @@ _MISTRAL = ("mistral", "mistral3", "voxtral", "ministral", "pixtral")
 _LEAST = 100_000  # transformers repairs only larger vocabularies
 
 
-def _repair_expression(source: Source, n: int) -> None:
+def _repair_expression(source: TokenizerJson, n: int) -> None:
     """Replaces the expression of Mistral's first tokenizer.json files, which is another model's,
     if tokenizer_config.json asks for it (`fix_mistral_regex`), as transformers does."""
     folder, document = source.folder, source.document
@@ -183,7 +183,7 @@ def _repair_expression(source: Source, n: int) -> None:
 
 
 @dataclass
-class Source:
+class TokenizerJson:
     """A tokenizer.json, its folder, and the caller's options.
 
     Attributes:
@@ -193,7 +193,7 @@ class Source:
     """
 
     document: dict[str, Any]
-    folder: Folder
+    folder: SourceFolder
     pre: str | None = None
     arch: str | None = None
     name: str = "tokenizer.json"
@@ -272,20 +272,20 @@ def _ids_of_model(vocab: Any) -> dict[str, int] | None:
     return vocab if set(vocab.values()) == set(range(len(vocab))) else None
 
 
-def vocab_of(source: Source) -> dict[int, str]:
+def vocab_of(source: TokenizerJson) -> dict[int, str]:
     """Returns the model's tokens by id."""
     vocab = field(source.model, "vocab", dict, "model")
     return by_id(vocab.items(), "model.vocab")
 
 
-def ids_of(source: Source) -> dict[str, int]:
+def ids_of(source: TokenizerJson) -> dict[str, int]:
     """Returns the ids of all tokens; added tokens override the model's."""
     ids = _model_ids(source)
     ids |= {row["content"]: row["id"] for row in source.added}
     return ids
 
 
-def _model_ids(source: Source) -> dict[str, int]:
+def _model_ids(source: TokenizerJson) -> dict[str, int]:
     """Returns the ids of the model's tokens by text."""
     vocab = source.model.get("vocab")
     ids: dict[str, int] = {}
@@ -299,7 +299,7 @@ def _model_ids(source: Source) -> dict[str, int]:
     return ids
 
 
-def add_added(source: Source, draft: Draft, *, score: float = 0.0) -> None:
+def add_added(source: TokenizerJson, draft: Draft, *, score: float = 0.0) -> None:
     """Adds the added tokens: special ones as control tokens, others as user-defined tokens."""
     for i, row in enumerate(source.added):
         where = f"added_tokens[{i}]"
@@ -316,7 +316,7 @@ def add_added(source: Source, draft: Draft, *, score: float = 0.0) -> None:
     draft.differences += [] if found is None else [found]
 
 
-def _note_conditions(source: Source, draft: Draft) -> None:
+def _note_conditions(source: TokenizerJson, draft: Draft) -> None:
     """Adds a difference for added tokens with conditions that llama.cpp doesn't support."""
     conditions = ["lstrip", "rstrip", "single_word"]
     if source.document.get("normalizer") is not None:

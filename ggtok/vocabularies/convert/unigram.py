@@ -13,7 +13,7 @@ from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.draft import Draft, Json, leading_space, unigram_fallback
 from ggtok.vocabularies.convert.source_files import checked, field, token_id, utf8
-from ggtok.vocabularies.convert.tokenizer_json import Source, add_added
+from ggtok.vocabularies.convert.tokenizer_json import TokenizerJson, add_added
 from ggtok.vocabularies.gguf_writer import CHARSMAP
 
 _WHITE_SPACE = Difference(
@@ -30,7 +30,7 @@ _BYTE_TEXTS = Difference(
 _SPACES = {"Regex": " {2,}"}  # the pattern of a Replace normalizer
 
 
-def read_unigram(source: Source, draft: Draft) -> None:
+def read_unigram(source: TokenizerJson, draft: Draft) -> None:
     """Reads tokens with their scores."""
     draft.model, draft.pre, draft.scores = "t5", "default", {}
     draft.filler_score = -10000.0
@@ -64,7 +64,7 @@ def read_unigram(source: Source, draft: Draft) -> None:
     _spaces(source, draft)
 
 
-def _normalizers(source: Source, draft: Draft) -> None:
+def _normalizers(source: TokenizerJson, draft: Draft) -> None:
     draft.flags["remove_extra_whitespaces"] = False
     others = []
     for row in structure.normalizers_of(source.document.get("normalizer")):
@@ -124,7 +124,7 @@ def _charsmap(row: dict[str, Any]) -> bytes:
         raise VocabError("normalizer.precompiled_charsmap: is not base64") from None
 
 
-def _spaces(source: Source, draft: Draft) -> None:
+def _spaces(source: TokenizerJson, draft: Draft) -> None:
     prefix = True
     for row, at in structure.entries(
         source.document.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer"

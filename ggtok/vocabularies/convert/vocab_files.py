@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ggtok.errors import VocabError, not_found
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.source_files import (
     MAX_TOKENS,
     field,
     read_text,
 )
 from ggtok.vocabularies.convert.tokenizer_classes import DEFAULTS
-from ggtok.vocabularies.convert.tokenizer_json import Source
+from ggtok.vocabularies.convert.tokenizer_json import TokenizerJson
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 
 # ---- BPE ----
@@ -61,7 +61,9 @@ _CLASSES = {
 }
 
 
-def bpe_source_of(path: str, vocab: dict[str, Any], folder: Folder, pre: str | None) -> Source:
+def bpe_source_of(
+    path: str, vocab: dict[str, Any], folder: SourceFolder, pre: str | None
+) -> TokenizerJson:
     """Returns a tokenizer.json equivalent to the files.
 
     Args:
@@ -87,10 +89,10 @@ def bpe_source_of(path: str, vocab: dict[str, Any], folder: Folder, pre: str | N
         "decoder": None,
         "model": {"type": "BPE", "vocab": vocab, "merges": merged},
     }
-    return Source(document, folder, pre, name=name)
+    return TokenizerJson(document, folder, pre, name=name)
 
 
-def _with_class(folder: Folder, name: str) -> Folder:
+def _with_class(folder: SourceFolder, name: str) -> SourceFolder:
     """Returns the folder, with this tokenizer class if its files don't name one."""
     return folder if folder.tokenizer_class else folder.of_class(name)
 
@@ -118,7 +120,7 @@ def _refuse_suffix(path: str, merges: Sequence[str]) -> None:
                 )
 
 
-def class_row(path: str, folder: Folder, rows: dict[str, T]) -> T:
+def class_row(path: str, folder: SourceFolder, rows: dict[str, T]) -> T:
     """Returns the row for the folder's tokenizer class.
 
     Raises:
@@ -134,7 +136,7 @@ def class_row(path: str, folder: Folder, rows: dict[str, T]) -> T:
     return rows[name]
 
 
-def _pre_tokenizer(row: _Class, folder: Folder) -> dict[str, Any]:
+def _pre_tokenizer(row: _Class, folder: SourceFolder) -> dict[str, Any]:
     space = field(folder.tokenizer_config, "add_prefix_space", bool, "tokenizer_config.json", False)
     level = {"type": "ByteLevel", "add_prefix_space": space, "trim_offsets": True}
     if row.pre is None:
@@ -164,7 +166,7 @@ _BERT_CLASSES: dict[str, None] = dict.fromkeys(
 )
 
 
-def wordpiece_source_of(path: str, text: str, folder: Folder) -> Source:
+def wordpiece_source_of(path: str, text: str, folder: SourceFolder) -> TokenizerJson:
     """Returns a tokenizer.json equivalent to the file, whose contents are `text`, and the
     configuration."""
     folder = _with_class(folder, "BertTokenizer")
@@ -204,7 +206,7 @@ def wordpiece_source_of(path: str, text: str, folder: Folder) -> Source:
             "vocab": vocab,
         },
     }
-    return Source(document, folder, name=os.path.basename(path))
+    return TokenizerJson(document, folder, name=os.path.basename(path))
 
 
 def _vocab(path: str, text: str) -> dict[str, int]:

@@ -12,7 +12,7 @@ from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.draft import Draft, Json
 from ggtok.vocabularies.convert.source_files import field, utf8
-from ggtok.vocabularies.convert.tokenizer_json import Source, add_added, vocab_of
+from ggtok.vocabularies.convert.tokenizer_json import TokenizerJson, add_added, vocab_of
 from ggtok.vocabularies.wordpiece_json import UNLIMITED, wordpiece_steps
 
 _MARK = "\u2581".encode()
@@ -33,7 +33,7 @@ _PUNCTUATION = re.compile(
 _BERT: Json = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
 
 
-def read_wordpiece(source: Source, draft: Draft) -> None:
+def read_wordpiece(source: TokenizerJson, draft: Draft) -> None:
     """Reads tokens. In llama.cpp, a word's first token starts with U+2581, and the others have no
     prefix."""
     key = "continuing_subword_prefix"
@@ -64,7 +64,7 @@ def read_wordpiece(source: Source, draft: Draft) -> None:
             )
 
 
-def _exported(source: Source) -> dict[str, object]:
+def _exported(source: TokenizerJson) -> dict[str, object]:
     """Returns the flags of a vocabulary exported by ggtok, in which U+2581 marks the beginnings of
     words."""
     document = source.document
@@ -90,7 +90,7 @@ def _name_unnamed(draft: Draft, vocab: dict[int, str]) -> None:
             draft.texts[id], draft.types[id] = vocab[id].encode(), spelling.UNUSED
 
 
-def _normalizer(source: Source, draft: Draft) -> None:
+def _normalizer(source: TokenizerJson, draft: Draft) -> None:
     """Sets the flags of llama.cpp's normalizer, and adds differences.
 
     llama.cpp normalizes like BertNormalizer, and splits text like BertPreTokenizer.
@@ -121,7 +121,7 @@ def _normalizer(source: Source, draft: Draft) -> None:
     )
 
 
-def _note_steps(source: Source, draft: Draft, rows: list[Json], normalizer: Json) -> None:
+def _note_steps(source: TokenizerJson, draft: Draft, rows: list[Json], normalizer: Json) -> None:
     """Adds the source's differences from BertNormalizer and BertPreTokenizer."""
     if len(rows) != 1 or any(rows[0].get(key, value) != value for key, value in _BERT.items()):
         names = ", ".join(row["type"] for row in rows) or "no normalizer"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from ggtok.base.files import (
-    Kind,
+    FileFormat,
     check,
     check_regular,
     followed,
@@ -30,7 +30,7 @@ from ggtok.vocabularies.edit import place
 from ggtok.vocabularies.edit.changes import Change, apply
 from ggtok.vocabularies.edit.header import Header
 
-_GGUF = Kind("a GGUF file", lambda data: data.startswith(b"GGUF"))
+_GGUF = FileFormat("a GGUF file", lambda data: data.startswith(b"GGUF"))
 _TEMPLATE = "tokenizer.chat_template"
 
 

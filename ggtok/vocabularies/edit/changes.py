@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from ggtok.base.escape import shown
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native.gguf import ARRAY, BOOL, FLOAT32, INT32, INT64, STRING, UINT32, UINT64
-from ggtok.vocabularies.edit.header import ALIGNMENT, Entry, Header, utf8
+from ggtok.vocabularies.edit.header import ALIGNMENT, Header, HeaderEntry, utf8
 
 _ELEMENT = re.compile(r"(.+)\[([0-9]+)\]", re.DOTALL)
 _LONGEST_KEY = 65535  # bytes in a key, according to GGUF's specification
@@ -34,7 +34,9 @@ class Change(NamedTuple):
     after: object
 
 
-def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entry], list[Change]]:
+def apply(
+    header: Header, changes: Mapping[str, object]
+) -> tuple[dict[str, HeaderEntry], list[Change]]:
     """Returns the entries after the changes, and the changes that make a difference.
 
     Raises:
@@ -74,7 +76,7 @@ def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entr
 class _Array:
     """An array of which several elements may change. It is decoded and encoded only once."""
 
-    def __init__(self, header: Header, entries: Mapping[str, Entry], key: str) -> None:
+    def __init__(self, header: Header, entries: Mapping[str, HeaderEntry], key: str) -> None:
         _check(key)
         entry = entries.get(key)
         if entry is None or entry.kind != ARRAY:
@@ -98,14 +100,14 @@ class _Array:
             return _plain(old), new != old
         return self._header.set_element(self._raw, self._of, index, value, name)
 
-    def entry(self) -> Entry:
+    def entry(self) -> HeaderEntry:
         if self._of == STRING:
             return self._header.encoded(ARRAY, self._strings, self._name, STRING)
-        return Entry(ARRAY, bytes(self._raw))
+        return HeaderEntry(ARRAY, bytes(self._raw))
 
 
 def _change(
-    header: Header, entries: dict[str, Entry], key: str, value: object
+    header: Header, entries: dict[str, HeaderEntry], key: str, value: object
 ) -> tuple[object, bool]:
     """Changes, adds or removes a value. Returns the old value or None, and whether the new value
     differs from it."""
@@ -135,7 +137,7 @@ def _check(key: str) -> None:
         raise InvalidValueError(f"{key} says {reason}, and can't be changed")
 
 
-def _new(header: Header, key: str, value: object) -> Entry:
+def _new(header: Header, key: str, value: object) -> HeaderEntry:
     """Returns an entry for a key that the file doesn't have, with a type that fits the value."""
     name = shown(key)
     if isinstance(value, (list, tuple)):

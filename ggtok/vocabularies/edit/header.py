@@ -55,7 +55,7 @@ _STEP = 1 << 20
 _SHOWN_BITS = 128  # the maximum size of an integer that a message quotes, in bits
 
 
-class Entry(NamedTuple):
+class HeaderEntry(NamedTuple):
     """A value: its type, and its bytes in the file (without the key and the type)."""
 
     kind: int
@@ -82,7 +82,7 @@ class Header:
         data = parsed.data
         self.order = parsed.order
         self.entries = {
-            pair.key.decode("utf-8", "surrogateescape"): Entry(
+            pair.key.decode("utf-8", "surrogateescape"): HeaderEntry(
                 pair.kind, data[pair.begin : pair.end]
             )
             for pair in parsed.pairs()
@@ -100,18 +100,18 @@ class Header:
 
     # ---- values ----
 
-    def value(self, entry: Entry) -> object:
+    def value(self, entry: HeaderEntry) -> object:
         """Returns the value of an entry: strings as bytes, arrays as lists."""
         header, pair = self._parsed(entry)
         is_numbers = pair.kind == ARRAY and pair.of != STRING
         return header.numbers(pair) if is_numbers else header.value(pair)
 
-    def length(self, entry: Entry) -> tuple[int, int]:
+    def length(self, entry: HeaderEntry) -> tuple[int, int]:
         """Returns the type of an array's elements, and their number."""
         _, pair = self._parsed(entry)
         return pair.of, pair.n
 
-    def _parsed(self, entry: Entry) -> tuple[FileHeader, Pair]:
+    def _parsed(self, entry: HeaderEntry) -> tuple[FileHeader, Pair]:
         """Parses an entry, as the only one of a file."""
         header = FileHeader(self.metadata({"value": entry}))
         return header, next(header.pairs())
@@ -128,22 +128,22 @@ class Header:
         raw[at : at + len(packed)] = packed
         return before, differs
 
-    def encoded(self, kind: int, value: object, key: str, of: int | None = None) -> Entry:
+    def encoded(self, kind: int, value: object, key: str, of: int | None = None) -> HeaderEntry:
         """Encodes a value as an entry of type `kind`; `of` is the type of an array's elements.
 
         Raises InvalidTypeError or InvalidValueError, with the key, if the type can't hold the
         value.
         """
         if kind != ARRAY:
-            return Entry(kind, self._packed(kind, value, key))
+            return HeaderEntry(kind, self._packed(kind, value, key))
         if not isinstance(value, (list, tuple)) or of is None:
             raise InvalidTypeError(f"{key} is an array, not {type(value).__name__}")
         items = (self._packed(of, item, f"{key}[{i}]") for i, item in enumerate(value))
-        return Entry(ARRAY, struct.pack(self.order + "IQ", of, len(value)) + b"".join(items))
+        return HeaderEntry(ARRAY, struct.pack(self.order + "IQ", of, len(value)) + b"".join(items))
 
     # ---- the whole header ----
 
-    def to_bytes(self, entries: Mapping[str, Entry], *, tensors: bool = True) -> bytes:
+    def to_bytes(self, entries: Mapping[str, HeaderEntry], *, tensors: bool = True) -> bytes:
         """Returns the header with these entries, without padding. `tensors` says whether to include
         the table of tensors."""
         n_tensors = self.n_tensors if tensors else 0
@@ -154,16 +154,16 @@ class Header:
             parts += [struct.pack(self.order + "I", entry.kind), entry.raw]
         return b"".join([*parts, self.tensors if tensors else b""])
 
-    def padded(self, entries: Mapping[str, Entry]) -> bytes:
+    def padded(self, entries: Mapping[str, HeaderEntry]) -> bytes:
         """Returns the header with these entries, padded with zeros up to the start of the data."""
         header = self.to_bytes({key: entry for key, entry in entries.items() if key != PADDING})
         return header + bytes(self.aligned(len(header)) - len(header) if self.n_tensors else 0)
 
-    def metadata(self, entries: Mapping[str, Entry]) -> bytes:
+    def metadata(self, entries: Mapping[str, HeaderEntry]) -> bytes:
         """Returns only the values, as a GGUF file without tensors."""
         return self.to_bytes(entries, tensors=False)
 
-    def fitted(self, entries: Mapping[str, Entry]) -> bytes | None:
+    def fitted(self, entries: Mapping[str, HeaderEntry]) -> bytes | None:
         """Returns the header with these entries, padded so that the data begins where it does now.
         Returns None if that isn't possible: the entries are too large, or too few bytes remain for
         the padding."""

@@ -6,7 +6,13 @@ from ggtok.base.escape import shown
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents, Differs
-from ggtok.vocabularies.convert.sentencepiece_model import BPE, UNIGRAM, Model, Piece, write_model
+from ggtok.vocabularies.convert.sentencepiece_model import (
+    BPE,
+    UNIGRAM,
+    SentencePiece,
+    SentencePieceModel,
+    write_model,
+)
 from ggtok.vocabularies.gguf_writer import CHARSMAP, tokenizer_of
 
 _FORMAT = ".model"
@@ -47,12 +53,14 @@ def sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
     scores = vocabulary.scores or [0.0] * len(vocabulary)
     charsmap = vocabulary.keys.get(CHARSMAP, b"")
     pieces = [
-        Piece(text.replace(b" ", _MARK) if type == spelling.USER_DEFINED else text, score, type)
+        SentencePiece(
+            text.replace(b" ", _MARK) if type == spelling.USER_DEFINED else text, score, type
+        )
         for text, score, type in zip(vocabulary.texts, scores, types, strict=True)
     ]
     if len({piece.text for piece in pieces}) != len(pieces):
         raise VocabError(f"{_FORMAT}: two tokens have the same text if spaces are U+2581")
-    model = Model(
+    model = SentencePieceModel(
         pieces=pieces,
         model_type=_TYPES[vocabulary.model],
         byte_fallback=bpe,

@@ -29,7 +29,7 @@ from ggtok.vocabularies.wordpiece_json import UNLIMITED, replace, wordpiece_step
 
 
 @dataclass(frozen=True)
-class Special:
+class AddedToken:
     id: int
     text: bytes
     control: bool
@@ -45,14 +45,14 @@ def found_whole(tok: Tokenizer) -> Iterator[tuple[int, TokenAttr]]:
             yield id, attr
 
 
-def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
+def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[AddedToken]:
     """Returns the tokens that llama.cpp parses in a text, by id.
 
     `differs` collects texts in which the other library finds different tokens, or strips more white
     space.
     """
     found = [
-        Special(
+        AddedToken(
             id,
             tok.token_text(id),
             not attr & TokenAttr.USER_DEFINED,

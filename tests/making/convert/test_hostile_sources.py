@@ -26,7 +26,12 @@ from ggtok.vocabularies.convert import (
     vocab_files,
 )
 from ggtok.vocabularies.convert.ranks import last_merge, recovered
-from ggtok.vocabularies.convert.sentencepiece_model import Model, Piece, read_model, write_model
+from ggtok.vocabularies.convert.sentencepiece_model import (
+    SentencePiece,
+    SentencePieceModel,
+    read_model,
+    write_model,
+)
 from tests.making.convert import sources
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
@@ -487,17 +492,21 @@ def test_any_bytes_are_a_model_or_an_error(data: bytes) -> None:
 
 
 pieces = st.builds(
-    Piece,
+    SentencePiece,
     st.binary(max_size=8),
     st.floats(width=32, allow_nan=False),
     st.integers(-(1 << 31), (1 << 31) - 1),
 )
-models = st.builds(Model, pieces=st.lists(pieces, min_size=1, max_size=4), charsmap=st.binary())
+models = st.builds(
+    SentencePieceModel, pieces=st.lists(pieces, min_size=1, max_size=4), charsmap=st.binary()
+)
 
 
 @settings(max_examples=500, deadline=None)
 @given(model=models, data=st.data())
-def test_models_round_trip_and_survive_changes(model: Model, data: st.DataObject) -> None:
+def test_models_round_trip_and_survive_changes(
+    model: SentencePieceModel, data: st.DataObject
+) -> None:
     written = write_model(model)
     assert read_model(written) == model
     at = data.draw(st.integers(0, len(written) - 1))
@@ -534,8 +543,8 @@ def test_models_that_llamacpp_cannot_be(tmp_path: Path) -> None:
         with pytest.raises(ggtok.VocabError, match=message):
             ggtok.convert(path)
     for piece, message in (
-        (Piece(b"\xff", 0.0, 1), "not UTF-8"),
-        (Piece(b"a", 0.0, 9), "type 9"),
+        (SentencePiece(b"\xff", 0.0, 1), "not UTF-8"),
+        (SentencePiece(b"a", 0.0, 9), "type 9"),
         (read_model(good).pieces[301], "have the same text"),
     ):
         model = read_model(good)

@@ -13,9 +13,9 @@ import pytest
 import ggtok
 from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert import tiktoken_files as tiktoken_files
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.source_formats import converted
-from ggtok.vocabularies.convert.tokenizer_json import Source
+from ggtok.vocabularies.convert.tokenizer_json import TokenizerJson
 from tests.making.convert import sources
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
@@ -132,9 +132,9 @@ def test_added_tokens_are_not_counted_on_from_ids_that_are_none() -> None:
     row = {"id": 7, "content": "b"}
     vocab: dict[str, Any] = {"a": "x"}
     document = {"model": {"vocab": vocab}, "added_tokens": [row]}
-    assert Source(document, Folder(None)).added == [row]
+    assert TokenizerJson(document, SourceFolder(None)).added == [row]
     vocab["a"] = 0
-    assert Source(document, Folder(None)).added == [{**row, "id": 1}]
+    assert TokenizerJson(document, SourceFolder(None)).added == [{**row, "id": 1}]
 
 
 def test_a_filler_that_exists(tmp_path: Path) -> None:

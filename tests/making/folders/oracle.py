@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ggtok.vocabularies.convert import originals
-from ggtok.vocabularies.convert.package_facts import Facts
+from ggtok.vocabularies.convert.package_facts import PackageFacts
 from tests.making.folders.shapes import Shape, shapes
 
 RECORDED = Path(__file__).with_name("recorded.json")
@@ -27,7 +27,7 @@ TEXTS = (
 )
 
 
-def texts_for(facts: Facts) -> list[str]:
+def texts_for(facts: PackageFacts) -> list[str]:
     """Returns texts with the tokens that transformers knows, in every position."""
     texts = list(TEXTS)
     for id in sorted(facts.added or {}):
@@ -41,7 +41,7 @@ def answer(shape: Shape) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         loaded = originals._transformers(os.fspath(shape.write(Path(folder))))
         facts = json.loads(json.dumps(loaded.describe()))
-        known = Facts.of_answer(facts)
+        known = PackageFacts.of_answer(facts)
         texts = texts_for(known)
         return {"facts": facts, "ids": loaded.encode(texts)}
 

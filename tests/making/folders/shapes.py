@@ -19,8 +19,8 @@ from ggtok.vocabularies.contents import Differs
 from ggtok.vocabularies.convert.sentencepiece_model import (
     CHAR,
     UNIGRAM,
-    Model,
-    Piece,
+    SentencePiece,
+    SentencePieceModel,
     write_model,
 )
 from ggtok.vocabularies.export.to_sentencepiece import sentencepiece
@@ -177,18 +177,22 @@ def spm_model() -> bytes:
     return sentencepiece(_trained("spm"), Differs(allowed=False))
 
 
-def pieces(model: Model, *more: Piece) -> bytes:
+def pieces(model: SentencePieceModel, *more: SentencePiece) -> bytes:
     return write_model(replace(model, pieces=[*model.pieces, *more]))
 
 
 @cache
-def _unigram() -> Model:
+def _unigram() -> SentencePieceModel:
     text = sorted({c for c in _TEXT if c.isprintable() and c != " " and ord(c) < 0x500})
     words = ["\u2581the", "\u2581and", "\u2581of", "ing", "\u2581to", "er", "\u2581"]
-    rows = [Piece(b"<unk>", 0.0, 2), Piece(b"<s>", 0.0, 3), Piece(b"</s>", 0.0, 3)]
-    rows += [Piece(word.encode(), -2.0 - i / 8, 1) for i, word in enumerate(words)]
-    rows += [Piece(c.encode(), -6.0 - i / 64, 1) for i, c in enumerate(text)]
-    return Model(rows, UNIGRAM, normalizer=b"identity")
+    rows = [
+        SentencePiece(b"<unk>", 0.0, 2),
+        SentencePiece(b"<s>", 0.0, 3),
+        SentencePiece(b"</s>", 0.0, 3),
+    ]
+    rows += [SentencePiece(word.encode(), -2.0 - i / 8, 1) for i, word in enumerate(words)]
+    rows += [SentencePiece(c.encode(), -6.0 - i / 64, 1) for i, c in enumerate(text)]
+    return SentencePieceModel(rows, UNIGRAM, normalizer=b"identity")
 
 
 def unigram_json(specials: tuple[str, ...], unk_id: int, **changes: Any) -> Json:
@@ -596,7 +600,7 @@ def shapes() -> list[Shape]:
         Shape(
             "Llama 2 with a user-defined token",
             {
-                "tokenizer.model": pieces(_read(spm_model()), Piece(b"<sep>", 0.0, 4)),
+                "tokenizer.model": pieces(_read(spm_model()), SentencePiece(b"<sep>", 0.0, 4)),
                 "tokenizer_config.json": _llama2(),
             },
             differs=frozenset({_LOADER, "user-defined"}),
@@ -949,7 +953,7 @@ def shapes() -> list[Shape]:
     ]
 
 
-def _read(data: bytes) -> Model:
+def _read(data: bytes) -> SentencePieceModel:
     from ggtok.vocabularies.convert.sentencepiece_model import read_model
 
     return read_model(data)

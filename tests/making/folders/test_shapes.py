@@ -12,7 +12,7 @@ import pytest
 import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import ConversionReport
-from ggtok.vocabularies.convert.package_facts import Facts
+from ggtok.vocabularies.convert.package_facts import PackageFacts
 from ggtok.vocabularies.convert.source_formats import converted
 from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.making.folders import oracle
@@ -36,7 +36,7 @@ def convert(folder: Path, lines: int = 0) -> tuple[Vocabulary, ConversionReport]
 def check(shape: Shape, v: Vocabulary, answer: dict[str, Any]) -> None:
     """Checks a conversion against what transformers knows, except for differences that the report
     names."""
-    facts = Facts.of_answer(answer["facts"])
+    facts = PackageFacts.of_answer(answer["facts"])
     said = facts.disagreements(v)
     assert [each for each in said if not any(part in each for part in shape.says)] == []
     texts, tok = oracle.texts_for(facts), v.tokenizer()
@@ -62,7 +62,7 @@ def test_there_are_many_shapes() -> None:
 def test_live(shape: Shape) -> None:
     """The recorded answers are those of the installed transformers."""
     live, known = oracle.answer(shape), recorded()[shape.name]
-    ours, theirs = Facts.of_answer(live["facts"]), Facts.of_answer(known["facts"])
+    ours, theirs = PackageFacts.of_answer(live["facts"]), PackageFacts.of_answer(known["facts"])
     assert ours == theirs and live["ids"] == known["ids"]
 
 
@@ -166,7 +166,7 @@ def test_mutations(mutation: str, tmp_path: Path) -> None:
                 v, _ = convert(mutant.write(folder))
         except ggtok.GGTokError:
             continue
-        said = Facts.of_answer(answer["facts"]).disagreements(v)
+        said = PackageFacts.of_answer(answer["facts"]).disagreements(v)
         unnamed = [each for each in said if not any(part in each for part in mutant.says)]
         # The check of a conversion says the same and refuses the vocabulary.
         assert bool(unnamed) == ((mutation, shape.name) in REPORTED), (shape.name, unnamed)

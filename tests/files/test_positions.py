@@ -18,11 +18,11 @@ import ggtok
 from ggtok import distributed
 from ggtok.base import concurrency, files
 from ggtok.corpora import encode_documents, jsonl, sources, streams, tables, text
-from ggtok.corpora.documents import Faults, Fields, Piece, Pieces, Place
+from ggtok.corpora.documents import DocumentPiece, Faults, Fields, Pieces, SourcePosition
 from ggtok.corpora.journal import sync_folder
-from ggtok.corpora.sources import Source
+from ggtok.corpora.sources import SourceFile
 from ggtok.corpora.streams import Stream
-from ggtok.corpora.summary import Counts
+from ggtok.corpora.summary import RunCounts
 from ggtok.native.contexts import Blocks
 from tests.files.corpus import compressed, documents, ids_of, raw_ids
 from tests.files.corpus import jsonl as lines
@@ -33,23 +33,23 @@ pa: Any = Lazy("pyarrow")
 feather: Any = Lazy("pyarrow.feather")
 parquet: Any = Lazy("pyarrow.parquet")
 
-Read = Callable[[Source, Place], Pieces]
+Read = Callable[[SourceFile, SourcePosition], Pieces]
 TEXT = Fields.checked(None)
 
 
-def source(path: Path) -> Source:
+def source(path: Path) -> SourceFile:
     (found,) = sources.Search().find(path)
     return found
 
 
-def documents_and_faults(pieces: list[Piece]) -> tuple[list[bytes], Counts]:
+def documents_and_faults(pieces: list[DocumentPiece]) -> tuple[list[bytes], RunCounts]:
     """Returns the documents that aren't dropped, regardless of how they are divided into pieces,
     and the counts of faults."""
     found: list[bytes] = []
     text: bytes | None = b""
-    faults = Counts()
+    faults = RunCounts()
     for piece in pieces:
-        faults.add(piece.faults or Counts())
+        faults.add(piece.faults or RunCounts())
         found += piece.many
         if piece.many:
             continue
@@ -61,9 +61,9 @@ def documents_and_faults(pieces: list[Piece]) -> tuple[list[bytes], Counts]:
     return found, faults
 
 
-def check_positions(read: Read, found: Source) -> None:
+def check_positions(read: Read, found: SourceFile) -> None:
     """Checks that reading from each piece's `next` returns the remaining documents."""
-    pieces = list(read(found, Place(0)))
+    pieces = list(read(found, SourcePosition(0)))
     assert len(pieces) > 8
     for n in range(len(pieces) - 1):
         before, rest = pieces[: n + 1], list(read(found, pieces[n].next))
@@ -83,7 +83,7 @@ def test_text(tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, error
         texts[i] = texts[i][:at] + b"\xff\xc3" + texts[i][at:]
     path = compressed(tmp_path / f"a{end}", b"||".join(texts))
     options = text.TextOptions(b"||", errors, False, Blocks(tok._loaded), 0)
-    check_positions(lambda found, place: text.read(found, place, options), source(path))
+    check_positions(lambda found, position: text.read(found, position, options), source(path))
 
 
 @pytest.mark.parametrize("separator", [b"\n", b"--"])
@@ -98,12 +98,12 @@ def test_faults_in_groups(
     path = tmp_path / "a.txt"
     path.write_bytes(separator.join([*texts, b"end"]))
     options = text.TextOptions(separator, errors, False, Blocks(tok._loaded), 0)
-    found, faults = documents_and_faults(list(text.read(source(path), Place(0), options)))
-    alone = [Faults(errors, "").document(each, 0, Place(0), 0, "") for each in texts]
+    found, faults = documents_and_faults(list(text.read(source(path), SourcePosition(0), options)))
+    alone = [Faults(errors, "").document(each, 0, SourcePosition(0), 0, "") for each in texts]
     assert found == [*(piece.text for piece in alone if piece.text is not None), b"end"]
-    expected = Counts()
+    expected = RunCounts()
     for piece in alone:
-        expected.add(piece.faults or Counts())
+        expected.add(piece.faults or RunCounts())
     assert faults == expected
     assert faults.empty > 1000
     assert bool(faults.invalid_utf8) == bool(invalid)
@@ -113,7 +113,9 @@ def test_records(tmp_path: Path, small: None) -> None:
     texts = documents(1, 60)
     for name in ("a.jsonl", *(["a.jsonl.zst"] if samples.FULL else [])):
         path = compressed(tmp_path / name, lines(texts))
-        check_positions(lambda found, place: jsonl.read(found, place, TEXT, "raise"), source(path))
+        check_positions(
+            lambda found, position: jsonl.read(found, position, TEXT, "raise"), source(path)
+        )
 
 
 @pytest.mark.full
@@ -123,7 +125,7 @@ def test_tables(tmp_path: Path, small: None) -> None:
     feather.write_feather(table, str(tmp_path / "a.feather"), chunksize=7)
     for name in ("a.parquet", "a.feather"):
         found = source(tmp_path / name)
-        check_positions(lambda found, place: tables.read(found, place, TEXT, "raise"), found)
+        check_positions(lambda found, position: tables.read(found, position, TEXT, "raise"), found)
 
 
 def test_seek(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
