@@ -197,6 +197,7 @@ export const strings = {
     filters: "Filters",
     found: (n, all) => (n === all ? `${plural(n, "token")}` : `${count(n)} of ${plural(all, "token")}`),
     columns: { id: "Id", text: "Text", bytes: "Bytes", rank: "Rank", parts: "Parts", score: "Score", type: "Type", script: "Script" },
+    head: "Columns",
     rows: "Tokens found",
     badRegex: (message) => `This is not a regular expression: ${message}`,
     badBytes: "Write bytes as pairs of hex digits: e2 96 81.",

@@ -195,7 +195,7 @@ class TokenList extends Element {
     const shown = this.ids.length > 0 && this.#rows.has(this.#at);
     const columns = columnsOf(this.vocab, this.merges);
     return html`<div class="token-table ${this.merges ? "with-merges" : this.vocab.hasScores ? "with-scores" : ""}">
-      <div class="token-row head" role="group" aria-label=${t.sort}><span></span>${columns.map((name) => this.#header(name))}</div>
+      <div class="token-row head" role="group" aria-label=${t.head}><span></span>${columns.map((name) => this.#header(name))}</div>
       <div
         class="list"
         role="listbox"
