@@ -72,7 +72,7 @@ _REASONS = {
         "core/strftime:ggtok_jinja_strftime"
     ),
     "at compile time, with a lookup that charges for each name": (
-        "python/scope:merge python/scope:finish python/scope:bind_name core/template:list_variables"
+        "python/scope:merge python/scope:make_frame_plan python/scope:bind_name core/template:list_variables"
     ),
 }
 BOUNDED = {name: reason for reason, names in _REASONS.items() for name in names.split()}

@@ -45,7 +45,7 @@ ELSEWHERE = {
 }
 _OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "memmap"}
 # ggtok's own modules and objects with functions of these names, whose calls don't count.
-_OURS = {"files", "output", "reading", "writing"}
+_OURS = {"files", "output", "input_texts", "standard_output"}
 
 
 def opens(path: Path) -> bool:
@@ -153,7 +153,7 @@ def test_stores(tmp_path: Path, kind: str) -> None:
     put(models / "manifests" / "registry.ollama.ai" / "library" / "m" / "latest", kind)
     code = """
 import ggtok
-from ggtok.sources import cache, listing
+from ggtok.sources import download_cache, listing
 print([m.name for m in listing.models() if m.error is None])
 print(ggtok.load("user/repo").n_tokens)
 for name in "ollama:m", "lmstudio:a/b":
@@ -162,10 +162,10 @@ for name in "ollama:m", "lmstudio:a/b":
     except ggtok.GGTokError:
         pass
 import os
-path = cache._path("https://example.org/x")
+path = download_cache._path("https://example.org/x")
 os.makedirs(os.path.dirname(path))
 os.rename(sys.argv[1], path)
-print(cache.load("https://example.org/x"), cache.entries())
+print(download_cache.load("https://example.org/x"), download_cache.entries())
 """
     put(tmp_path / "entry", kind)
     printed = child(code, tmp_path, str(tmp_path / "entry"), HF_HUB_OFFLINE="1")
@@ -234,7 +234,7 @@ def swap(path):
     os.mkfifo(path)
     return found
 counting._size = swap
-counter = counting.Counter(
+counter = counting.FileCounter(
     ggtok.load(sys.argv[1]), add_special=False, parse_special=False, binary=False
 )
 print([counted.error for counted in counter.count(["a.txt"]) if counted])

@@ -167,11 +167,11 @@ def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 WRITER = """
 import sys
-from ggtok.sources import cache
+from ggtok.sources import download_cache
 url, n = sys.argv[1], int(sys.argv[2])
 for i in range(n):
-    cache.store(cache.Entry(url, str(i), bytes([i % 256]) * 200_000))
-    found = cache.load(url)
+    download_cache.store(download_cache.CacheEntry(url, str(i), bytes([i % 256]) * 200_000))
+    found = download_cache.load(url)
     if found and found.payload != bytes([int(found.validator) % 256]) * 200_000:
         sys.exit("a mixture")
 """
