@@ -208,7 +208,7 @@ def test_a_link_with_3000_messages_shows_some(shown: Shown) -> None:
     shown.open(FIXTURES / "chat.gguf")
     follow(shown, {"chat.messages": "[" + ",".join("1" * 3000) + "]"})
     shown.page.locator(".parts-bar", has_text="1\u201330 of 3,000").wait_for()
-    assert shown.page.locator(".message").count() == 30
+    assert shown.page.locator(".message:not(.origin)").count() == 30
     assert nodes(shown) < MOST_NODES
     messages = [{"role": "user", "content": f"m{i}"} for i in range(2500)]
     follow(shown, {"chat.messages": json.dumps(messages), "chat.show": "origins"})
@@ -257,7 +257,8 @@ def test_long_settings_of_a_link_are_ignored(shown: Shown) -> None:
     follow(shown, {"text": "a" * 100_001, "vocabulary.query": "b"})
     shown.page.locator(".toast", has_text="more than 100,000 characters").wait_for()
     values = shown.page.evaluate("document.querySelector('gg-app').app.values")
-    assert (values["text"], values["vocabulary.query"]) == ("", "b")
+    assert values["text"].startswith("Hello, world!")  # the sample
+    assert values["vocabulary.query"] == "b"
 
 
 @pytest.mark.parametrize("mode", ["Text", "Bytes (hex)"])
