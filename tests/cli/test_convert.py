@@ -42,7 +42,7 @@ def test_there_and_back(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes
     assert text.startswith(
         "900 tokens\nconverted from tokenizer.json (BPE)\npre-tokenizer: qwen2\n"
     )
-    assert "compared with tokenizers on 3000 lines: none differs\n" in text
+    assert "compared with tokenizers on 900 tokens and 3000 lines: none differs\n" in text
     assert text.splitlines()[-1].startswith(f"{out}: ")
     again = tmp_path / "again.json"
     assert cli.main(["export", str(out), "--to", str(again)]) == 0
