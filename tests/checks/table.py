@@ -32,6 +32,7 @@ LABELS = {
     "beginning of an answer": "beginning",
     "defines tools as none": "no tools",
     "this family": "family",
+    "trims contents": "family",
     "Jinja": "Jinja",
 }
 # How the template engines differ, for templates whose reason is "Jinja".
@@ -54,7 +55,7 @@ ENGINES = {
     "openbmb-MiniCPM5-1B": "prints a list: jinja2 as Python, llama.cpp its items without anything "
     "between",
 }
-_TABLE = r"(<!-- {}: written by python -m tests\.checks\.table -->\n\n)(.*?)(\n\n)"
+_TABLE = r"(<!-- {}: written by python -m tests\.checks\.table -->\n\n)(.*?)(\n\n|\n*\Z)"
 
 
 def kinds() -> str:
@@ -114,7 +115,7 @@ def template(name: str) -> str:
         if each.line is not None:
             lines.append((each.line, "!" if each.other.text is None else ""))
     cells = []
-    for reason in [name for name in LABELS.values() if name in reasons]:
+    for reason in [name for name in dict.fromkeys(LABELS.values()) if name in reasons]:
         lines = sorted(set(reasons[reason]))
         cells.append(f"{reason} {', '.join(f'{line}{mark}' for line, mark in lines)}".strip())
     return f"| {name} | {'; '.join(cells) or 'none'} |"
