@@ -19,7 +19,8 @@ static bool place_path(placing *p, ugm_run *r, const recorder *rec, size_t base)
     const model_source *to = p->source;
     if (ggtok_ugm_drain(r, true) || rec->n_made != ids->n || ids->n > to->n_ids - p->k)
         return false;
-    if (ids->n && memcmp(ids->data, to->ids + p->k, ids->n * sizeof *ids->data)) return false;
+    if (!ids->n) return true;
+    if (memcmp(ids->data, to->ids + p->k, ids->n * sizeof *ids->data)) return false;
     ggtok_recorder_copy_spans(rec, to->spans + p->k, to->base + (int64_t)base);
     p->k += ids->n;
     return true;
