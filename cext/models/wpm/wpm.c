@@ -266,16 +266,20 @@ static bool assign_letters(const model_call *call, const model_source *source, s
     return at == end;
 }
 
-/* Assigns the spans of a word's n ids by encoding it again. */
-static bool assign_recorded(const model_call *call, const uint8_t *word, size_t size, size_t n,
-                            ggtok_span *spans, int64_t base) {
+/* Assigns the spans of the ids from..to of the word text[start..end) by encoding it again. */
+static bool assign_recorded(const model_call *call, const model_source *source, size_t start,
+                            size_t end, size_t from, size_t to) {
+    const uint8_t *word = source->text + start;
+    const size_t size = end - start;
     const wpm_scratch *s = call->scratch;
     model_call again = *call;
     recorder *rec = again.recorder = call->spans->recorder;
     if (!ggtok_recorder_begin_spans(rec, call->v, word, size) ||
-        !normalize_recorded(&again, 0, word, size) || !split_recorded(&again) || s->ids.n != n)
+        !normalize_recorded(&again, 0, word, size) || !split_recorded(&again) ||
+        s->ids.n != to - from)
         return false;
-    ggtok_recorder_copy_spans(rec, spans, base);
+    if (to > from)
+        ggtok_recorder_copy_spans(rec, source->spans + from, source->base + (int64_t)start);
     return true;
 }
 
@@ -292,8 +296,7 @@ static bool assign_words(const model_call *call, const uint8_t *text, size_t n, 
         const size_t start = f->start[i], end = f->end[i], to = f->id_ends[i] - first;
         if ((grows || !assign_even(&source, len, start, end, k, to)) &&
             !assign_letters(call, &source, start, end, k, to) &&
-            !assign_recorded(call, text + start, end - start, to - k, source.spans + k,
-                             source.base + (int64_t)start))
+            !assign_recorded(call, &source, start, end, k, to))
             return false;
         if (to > k) source.spans[to - 1].end = source.base + (int64_t)end;
         k = to;
