@@ -67,7 +67,7 @@ class Texts:
     __slots__ = ("first_null", "texts")
 
     def __init__(self, first: object, second: object | None) -> None:
-        self.texts, _, self.first_null = arrays.read(first, second)
+        self.texts, _, self.first_null = arrays.read_capsules(first, second)
 
     def without_nulls(self) -> object:
         """Returns `texts`; raises InvalidValueError if a row is null."""
@@ -79,7 +79,7 @@ class Texts:
         )
 
 
-def exported(texts: Any) -> Texts | None:
+def texts_of_exporter(texts: Any) -> Texts | None:
     """Returns the texts of an object that exports Arrow data.
 
     Returns None if the export fails because a package is missing (pandas without pyarrow) and the

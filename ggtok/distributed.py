@@ -83,7 +83,7 @@ def payload(tok: ggtok.Tokenizer, ship: str) -> _Payload:
     loaded = tok._loaded
     source: str | bytes | None = loaded.path
     if ship == "bytes":
-        source = vocabulary_hash.metadata(loaded)
+        source = vocabulary_hash.metadata_of(loaded)
     if source is None:
         raise InvalidTypeError(
             f"this tokenizer can't be sent by its {ship}: load it from a path or from bytes"
@@ -129,7 +129,7 @@ class _Shard:
         self._threads = n_threads(tok._loaded, job.threads)
         self._encoder = Encoder(tok._loaded, job.add_special, job.eos)
         self._faults = Faults(job.errors, "the data")
-        self._class, self._dtype = id_formats.find(job.format, job.dtype, tok.n_tokens)
+        self._class, self._dtype = id_formats.choose_format(job.format, job.dtype, tok.n_tokens)
         os.makedirs(job.folder, exist_ok=True)
         self._out = os.path.join(job.folder, f"writing-{uuid.uuid4().hex}")
         self._format = self._class(self._out, self._dtype)
@@ -246,7 +246,7 @@ class Shards:
         name = os.path.abspath(os.fsdecode(folder))
         if os.path.lexists(os.path.join(name, _MANIFEST)):
             raise InvalidValueError(f"{name}: contains a finished job; choose another folder")
-        _, dtype = id_formats.find(format, dtype, tok.n_tokens)
+        _, dtype = id_formats.choose_format(format, dtype, tok.n_tokens)
         Encoder(tok._loaded, add_special, eos)  # raises the errors that workers would raise
         sent = payload(tok, ship)
         self.job = Job(sent, name, field, format, dtype, add_special, eos, errors, threads)

@@ -10,7 +10,7 @@ advises as both spell it, as in ``force=True (--force) overwrites it``.
 
 from __future__ import annotations
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class DocumentError(GGTokError, ValueError):
     """
 
     def __init__(self, message: str, *, path: str, kind: str) -> None:
-        super().__init__(shown(message))
+        super().__init__(printable(message))
         self.path = path
         self.kind = kind
 
@@ -232,7 +232,7 @@ class TemplateError(GGTokError, ValueError):
 
     def __init__(self, message: str, line: int | None = None) -> None:
         # The message may contain output of the template, which may be unprintable.
-        super().__init__(shown(message), line)
+        super().__init__(printable(message), line)
         self.line = line
 
     def __str__(self) -> str:

@@ -1004,7 +1004,7 @@ class Tokenizer:
             unparse_special=unparse_special,
             clean_spaces=clean_spaces,
         )
-        return decoding.decoded(data, errors)
+        return decoding.decode_bytes(data, errors)
 
     def decode_bytes(
         self,
@@ -1201,7 +1201,7 @@ class Tokenizer:
             media_marker,
             variables,
         )
-        text: str = api.run(self._loaded, messages, options, api.chat_calls.TEXT)
+        text: str = api.render(self._loaded, messages, options, api.chat_calls.TEXT)
         return text
 
     if TYPE_CHECKING:
@@ -1471,9 +1471,9 @@ class Tokenizer:
                 the error message has their number.
             TemplateError, InvalidTypeError, InvalidValueError: as for :meth:`count_chat`.
         """
-        from ggtok.chat.trim_turns import trimmed
+        from ggtok.chat.trim_turns import trim_chat
 
-        return trimmed(self.count_chat, messages, budget, options)
+        return trim_chat(self.count_chat, messages, budget, options)
 
     def encode_chat_batch(
         self,
@@ -1566,7 +1566,7 @@ class Tokenizer:
                 text, add_special=add_special, parse_special=parse_special
             )
 
-        return show.of(self._loaded, value, encode, index(limit, "limit"), chat)
+        return show.show(self._loaded, value, encode, index(limit, "limit"), chat)
 
     def stats(
         self,
@@ -1590,7 +1590,7 @@ class Tokenizer:
         """
         from ggtok.text import measure
 
-        return measure.of(self._loaded, texts, parse_special, threads)
+        return measure.stats_of(self._loaded, texts, parse_special, threads)
 
     def _repr_html_(self) -> str:
         from ggtok.chat import show

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 
 import ggtok
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 
 
 def printed(text: str) -> str:
@@ -32,7 +32,7 @@ class Failure(Exception):
 def git(*args: str) -> bytes:
     done = subprocess.run(["git", *args], capture_output=True, check=False)
     if done.returncode:
-        raise Failure(f"git {args[0]} failed: {shown(done.stderr.strip())}")
+        raise Failure(f"git {args[0]} failed: {printable(done.stderr.strip())}")
     return done.stdout
 
 
@@ -75,7 +75,7 @@ def counts(tok: ggtok.Tokenizer, base: str, paths: list[str]) -> list[tuple[str,
         if any(b"\0" in text for text in texts):
             continue  # a binary file
         before, after = tok.count_batch(texts, add_special=False)
-        rows.append((printed(shown(path)), before, after))
+        rows.append((printed(printable(path)), before, after))
     return sorted(rows, key=lambda row: row[1] - row[2])
 
 
@@ -123,5 +123,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main(os.environ))
     except (Failure, ggtok.GGTokError) as e:
-        print(f"::error::{printed(shown(str(e)))}")
+        print(f"::error::{printed(printable(str(e)))}")
         sys.exit(2)

@@ -76,7 +76,7 @@ def demonstration() -> bytes:
 
     paths = [ROOT / "fixtures" / "chat.gguf"]
     paths += (ROOT / "fixtures" / "gguf" / f"{name}.gguf" for name in _DEMONSTRATED)
-    return page.html(page.embedded(path.stem, path.read_bytes(), path.name) for path in paths)
+    return page.html(page.embed_model(path.stem, path.read_bytes(), path.name) for path in paths)
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:

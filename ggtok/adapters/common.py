@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ggtok.errors import InvalidTypeError, MissingExtraError, TokenIdError, VocabError
-from ggtok.native.arguments import index, iterated
+from ggtok.native.arguments import index, iterate
 from ggtok.tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from typing import SupportsIndex
 
 
-def checked(tok: Tokenizer) -> Tokenizer:
+def check_tokenizer(tok: Tokenizer) -> Tokenizer:
     if isinstance(tok, Tokenizer):
         return tok
     raise InvalidTypeError(f"tok must be a ggtok.Tokenizer, not {type(tok).__name__}")
 
 
 def special_ids(tok: Tokenizer, also: Iterable[SupportsIndex]) -> frozenset[int]:
-    checked(tok)
+    check_tokenizer(tok)
     expected = "also_special must be a collection of ids"
-    more = [index(id, "an id of also_special") for id in iterated(also, expected)]
+    more = [index(id, "an id of also_special") for id in iterate(also, expected)]
     for id in more:
         if not 0 <= id < tok.n_tokens:
             raise TokenIdError(f"also_special has {id}, but ids are 0 to {tok.n_tokens - 1}")
     return tok.special_ids.union(more)
 
 
-def blanked(tok: Tokenizer, also: Iterable[SupportsIndex]) -> list[bytes]:
+def blank_special_pieces(tok: Tokenizer, also: Iterable[SupportsIndex]) -> list[bytes]:
     """Returns the pieces of all tokens, with empty ones for special tokens."""
     more = special_ids(tok, also)
     pieces = tok.vocab_bytes()
@@ -50,7 +50,7 @@ def ends_of(tok: Tokenizer) -> list[int]:
     return [*eos, *sorted(tok.eog_ids - eos)]
 
 
-def imported(name: str, extra: str) -> ModuleType:
+def import_library(name: str, extra: str) -> ModuleType:
     from importlib import import_module
 
     try:

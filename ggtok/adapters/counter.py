@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ggtok import _types as types
-from ggtok.adapters.common import checked
+from ggtok.adapters.common import check_tokenizer
 from ggtok.native.arguments import truth
 from ggtok.tokenizer import Tokenizer
 
@@ -54,4 +54,4 @@ def counter(tok: Tokenizer, *, add_special: bool = False) -> Counter:
         A :class:`Counter`, which also has ``encode(text) -> list[int]`` and
         ``decode(ids) -> str``.
     """
-    return Counter(checked(tok), truth(add_special, "add_special"))
+    return Counter(check_tokenizer(tok), truth(add_special, "add_special"))

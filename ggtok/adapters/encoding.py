@@ -121,7 +121,7 @@ class TokenRun(NamedTuple):
         return self.end - self.begin
 
 
-def _added(ids: Sequence[int], type_id: int) -> list[TokenRun]:
+def _added_run(ids: Sequence[int], type_id: int) -> list[TokenRun]:
     return [TokenRun(None, 0, len(ids), None, type_id, tuple(ids))] if ids else []
 
 
@@ -354,4 +354,4 @@ def _runs(
     if not add_special:
         return [own]
     before = core.before if sequence == 0 else core.before_second
-    return [*_added(before, sequence), own, *_added(core.after, sequence)]
+    return [*_added_run(before, sequence), own, *_added_run(core.after, sequence)]

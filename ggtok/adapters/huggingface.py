@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ggtok.adapters.common import checked
+from ggtok.adapters.common import check_tokenizer
 from ggtok.base.concurrency import cached_property
 from ggtok.tokenizer import TokenAttr, Tokenizer
 
@@ -23,7 +23,7 @@ class Core:
     """A tokenizer, with cached values that the adapters share."""
 
     def __init__(self, tok: Tokenizer) -> None:
-        self.tok = checked(tok)
+        self.tok = check_tokenizer(tok)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Core, (self.tok,)

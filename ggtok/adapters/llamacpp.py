@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from ggtok.adapters.common import checked
+from ggtok.adapters.common import check_tokenizer
 from ggtok.errors import InvalidTypeError
-from ggtok.native.arguments import index, iterated, truth
+from ggtok.native.arguments import index, iterate, truth
 from ggtok.tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
@@ -24,7 +24,7 @@ class LlamaCppTokenizer:
     """
 
     def __init__(self, tok: Tokenizer) -> None:
-        self._tok = checked(tok)
+        self._tok = check_tokenizer(tok)
         self._pieces: dict[tuple[int, bool], bytes] = {}
         module = sys.modules.get("llama_cpp.llama_tokenizer")
         if module is not None:
@@ -63,7 +63,7 @@ class LlamaCppTokenizer:
             TokenIdError: an id is outside the vocabulary.
         """
         special = truth(special, "special")
-        ids = [index(id, "a token") for id in iterated(tokens, "tokens must be a list of ids")]
+        ids = [index(id, "a token") for id in iterate(tokens, "tokens must be a list of ids")]
         text = b"".join([self._piece(id, special) for id in ids])
         if ids and ids[0] == self._tok.bos_id and text[:1] == b" ":
             return text[1:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ggtok.adapters.common import ends_of, imported, special_ids
+from ggtok.adapters.common import ends_of, import_library, special_ids
 from ggtok.errors import InvalidValueError, VocabError
 from ggtok.native import NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PLAIN_USER_DEFINED
 from ggtok.tokenizer import Tokenizer
@@ -45,7 +45,7 @@ def llguidance_tokenizer(tok: Tokenizer, *, also_special: Iterable[SupportsIndex
                 f"llguidance can't use this {tok.vocab_type} vocabulary: {e}; xgrammar and "
                 "Outlines, which encode no text, can"
             ) from None
-    llguidance = imported("llguidance", "llguidance")
+    llguidance = import_library("llguidance", "llguidance")
     return llguidance.LLTokenizer(llguidance.TokenizerWrapper(for_it), eos_token=ends)
 
 

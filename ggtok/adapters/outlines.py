@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ggtok.adapters.common import blanked, ends_of, imported
+from ggtok.adapters.common import blank_special_pieces, ends_of, import_library
 from ggtok.errors import InvalidValueError
 from ggtok.native.arguments import index
 from ggtok.tokenizer import Tokenizer
@@ -35,7 +35,7 @@ def outlines_vocabulary(
         InvalidValueError: ``eos_id`` isn't one of :attr:`ggtok.Tokenizer.eog_ids`.
         TokenIdError: an id of ``also_special`` is outside the vocabulary.
     """
-    pieces, ends = blanked(tok, also_special), ends_of(tok)
+    pieces, ends = blank_special_pieces(tok, also_special), ends_of(tok)
     end = ends[0] if eos_id is None else index(eos_id, "eos_id")
     if end not in ends:
         raise InvalidValueError(
@@ -45,4 +45,4 @@ def outlines_vocabulary(
     for id, piece in enumerate(pieces):
         if piece:
             ids.setdefault(piece, []).append(id)
-    return imported("outlines_core", "outlines").Vocabulary(end, ids)
+    return import_library("outlines_core", "outlines").Vocabulary(end, ids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ggtok.adapters.common import checked, imported
+from ggtok.adapters.common import check_tokenizer, import_library
 from ggtok.tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
@@ -26,5 +26,5 @@ def tiktoken_encoding(tok: Tokenizer) -> Any:
     from ggtok.vocabularies.export.to_tiktoken import encoding_arguments
     from ggtok.vocabularies.of_tokenizer import vocabulary_of
 
-    arguments = encoding_arguments(vocabulary_of(checked(tok)))
-    return imported("tiktoken", "tiktoken").Encoding(**arguments)
+    arguments = encoding_arguments(vocabulary_of(check_tokenizer(tok)))
+    return import_library("tiktoken", "tiktoken").Encoding(**arguments)

@@ -145,8 +145,8 @@ class TokenizersTokenizer:
             strategy: ``"longest_first"``, ``"only_first"`` or ``"only_second"``.
             direction: the side on which to cut off tokens.
         """
-        _check("strategy", strategy, _STRATEGIES)
-        _check("direction", direction, _DIRECTIONS)
+        _check_choice("strategy", strategy, _STRATEGIES)
+        _check_choice("direction", direction, _DIRECTIONS)
         if stride and stride >= max_length:
             raise InvalidValueError(f"stride is {stride}, but max_length only {max_length}")
         self._truncation = Truncation(max_length, stride, strategy, direction)
@@ -167,7 +167,7 @@ class TokenizersTokenizer:
 
         The defaults of `pad_id` and `pad_token` come from tokenizers, not from the vocabulary.
         """
-        _check("direction", direction, _DIRECTIONS)
+        _check_choice("direction", direction, _DIRECTIONS)
         self._padding = Padding(
             length, direction, pad_id, pad_type_id, pad_token, pad_to_multiple_of
         )
@@ -247,6 +247,6 @@ def _pair(item: Any, pretokenized: bool) -> tuple[Any, Any]:
     raise InvalidTypeError(f"each item must be {wanted}, not {type(item).__name__}")
 
 
-def _check(name: str, value: str, known: tuple[str, ...]) -> None:
+def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise InvalidValueError(f"{name} must be one of {', '.join(known)}, not {value!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ggtok.adapters.common import checked, imported
+from ggtok.adapters.common import check_tokenizer, import_library
 from ggtok.adapters.huggingface import Core
 from ggtok.adapters.transformers_fast import fast_tokenizer
 from ggtok.native.arguments import truth
@@ -36,10 +36,10 @@ def transformers_tokenizer(tok: Tokenizer, *, fast: bool = False) -> Any:
         VocabError: ``fast`` is true, but tokenizers couldn't produce ggtok's ids; the message
             says for which texts.
     """
-    checked(tok)
+    check_tokenizer(tok)
     if truth(fast, "fast"):
         return fast_tokenizer(tok)
-    imported("transformers", "transformers")
+    import_library("transformers", "transformers")
     from ggtok.adapters.transformers_class import GGUFTokenizer
 
     return GGUFTokenizer.of(Core(tok))

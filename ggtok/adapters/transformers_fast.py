@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 
-from ggtok.adapters.common import imported
+from ggtok.adapters.common import import_library
 from ggtok.tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def fast_tokenizer(tok: Tokenizer) -> Any:
     """Exports the vocabulary to a ``PreTrainedTokenizerFast``."""
-    transformers = imported("transformers", "transformers")
+    transformers = import_library("transformers", "transformers")
     from ggtok.vocabularies.of_tokenizer import vocabulary_of
 
     with tempfile.TemporaryDirectory(prefix="ggtok-") as folder:

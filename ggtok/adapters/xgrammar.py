@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ggtok.adapters.common import blanked, ends_of, imported
+from ggtok.adapters.common import blank_special_pieces, ends_of, import_library
 from ggtok.tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
@@ -27,8 +27,8 @@ def xgrammar_tokenizer_info(tok: Tokenizer, *, also_special: Iterable[SupportsIn
         VocabError: the vocabulary has no token that ends generation.
         TokenIdError: an id of ``also_special`` is outside the vocabulary.
     """
-    pieces, ends = blanked(tok, also_special), ends_of(tok)
-    xgrammar = imported("xgrammar", "xgrammar")
+    pieces, ends = blank_special_pieces(tok, also_special), ends_of(tok)
+    xgrammar = import_library("xgrammar", "xgrammar")
     return xgrammar.TokenizerInfo(
         pieces, xgrammar.VocabType.RAW, vocab_size=len(pieces), stop_token_ids=ends
     )

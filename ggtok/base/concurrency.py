@@ -127,7 +127,7 @@ def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
         waiting.close()
 
 
-def mapped(
+def map_ordered(
     function: Callable[[T], R],
     items: Iterator[T],
     threads: int,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.base.files import open_regular, read_up_to
 
 # The number of bytes at the start of a file that are examined to recognize its format.
@@ -155,7 +155,7 @@ def explain_folder(path: str) -> str:
         files = []
     models = [file for file in files if file.endswith(".gguf")]
     if models:
-        return f"a folder, not a GGUF file: name one of its files, such as {shown(models[0])}"
+        return f"a folder, not a GGUF file: name one of its files, such as {printable(models[0])}"
     if any("token" in file or file.startswith("vocab") or file == "config.json" for file in files):
         return "a folder, not a GGUF file: 'ggtok convert' makes a GGUF file of its tokenizer"
     return "a folder, not a GGUF file"
@@ -176,7 +176,7 @@ def explain_parse_error(
         parses_further: whether a longer file with these first bytes could be valid.
     """
     if data is None:
-        head, size = _read(path)
+        head, size = _read_head(path)
     else:
         head, size = bytes(data[: _MOST if bytes(data[:4]) == b"GGUF" else _HEAD]), len(data)
     size = size if file_size is None else file_size
@@ -193,7 +193,7 @@ def explain_parse_error(
     return message if kind is None else f"not a GGUF file but {kind.name}: {kind.advice}"
 
 
-def _read(path: str | bytes | None) -> tuple[bytes, int | None]:
+def _read_head(path: str | bytes | None) -> tuple[bytes, int | None]:
     """Returns a file's first bytes and size, or (b"", None) if it can no longer be read."""
     try:
         with open_regular(path or "") as f:  # the path may be a pipe by now

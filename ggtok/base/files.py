@@ -51,7 +51,7 @@ def open_regular(path: str | bytes | os.PathLike[str], *, follow: bool = True) -
     """
     name = os.fsdecode(path)
     try:
-        handle = _opened(name, os.O_RDONLY, follow)
+        handle = _open_regular(name, os.O_RDONLY, follow)
     except FileError:
         raise
     except OSError as e:
@@ -72,10 +72,10 @@ def open_own(path: str, flags: int, *, private: bool = False) -> int:
         OSError: ``os.open`` failed.
         FileError: the path is a link or another kind of file.
     """
-    return _opened(path, flags, follow=False, mode=0o600 if private else 0o666)
+    return _open_regular(path, flags, follow=False, mode=0o600 if private else 0o666)
 
 
-def _opened(path: str, flags: int, follow: bool, mode: int = 0o600) -> int:
+def _open_regular(path: str, flags: int, follow: bool, mode: int = 0o600) -> int:
     if not follow and not _NO_FOLLOW and os.path.islink(path):
         raise file_error(errno.ELOOP, "a symbolic link", path)
     handle = os.open(path, flags | _OPEN_FLAGS | (0 if follow else _NO_FOLLOW), mode)
@@ -143,12 +143,12 @@ def write(
             false.
         FileError: the file can't be written.
     """
-    status = check(path, kind, inputs=inputs, force=force)
+    status = check_target(path, kind, inputs=inputs, force=force)
     try:
         if status is not None and not stat.S_ISREG(status.st_mode):
             _stream(path, data)
         else:
-            target = followed(path)
+            target = follow_link(path)
             with temporary(target) as (written, file):
                 file.write(data)
                 file.close()
@@ -157,14 +157,14 @@ def write(
         raise file_error(e.errno or 0, e.strerror or str(e), path) from None
 
 
-def check(
+def check_target(
     path: str, kind: FileFormat, *, inputs: Iterable[str] = (), force: bool = False
 ) -> os.stat_result | None:
     """Raises the errors of :func:`write` in advance. Returns the status of the file at `path`, or
     None if there is none."""
-    status = existing(path)
+    status = status_of(path)
     if status is None:
-        folder = os.path.dirname(followed(path)) or os.curdir
+        folder = os.path.dirname(follow_link(path)) or os.curdir
         if not os.access(folder, os.W_OK):
             raise file_error(errno.EACCES, os.strerror(errno.EACCES), path)
         return None
@@ -184,12 +184,12 @@ def check(
     return status
 
 
-def existing(path: str) -> os.stat_result | None:
+def status_of(path: str) -> os.stat_result | None:
     """Returns the status of the file at a path, or None if it doesn't exist but its folder does."""
     try:
         return os.stat(path)
     except FileNotFoundError:
-        folder = os.path.dirname(followed(path))
+        folder = os.path.dirname(follow_link(path))
         if folder and not os.path.isdir(folder):
             raise not_found(f"{path}: the folder {folder} doesn't exist") from None
         return None
@@ -210,7 +210,7 @@ def check_input(path: str, inputs: Iterable[str]) -> None:
             raise InvalidValueError(f"{path} is the source itself: choose another name")
 
 
-def followed(path: str) -> str:
+def follow_link(path: str) -> str:
     """Returns the target of a symbolic link, and any other path unchanged."""
     return os.path.realpath(path) if os.path.islink(path) else path
 

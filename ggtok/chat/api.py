@@ -13,7 +13,7 @@ from datetime import datetime
 from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 from ggtok.chat import masks, media, prompt_ids, values
 from ggtok.chat.compiled import CompiledTemplate, chat_of
 from ggtok.chat.options import ChatOptions, Clock, Messages, check_names, time_of
@@ -134,7 +134,7 @@ class ChatCall:
         return result, n_media
 
 
-def run(
+def render(
     loaded: Loaded,
     messages: Messages,
     options: ChatOptions,
@@ -143,10 +143,10 @@ def run(
     user_defined: str = "parse",
 ) -> Any:
     """Returns a conversation's text, ids, number of ids or prompt, depending on `want`."""
-    return _run(loaded, messages, options, want, trusted, user_defined)[0]
+    return _render(loaded, messages, options, want, trusted, user_defined)[0]
 
 
-def _run(
+def _render(
     loaded: Loaded,
     messages: Messages,
     options: ChatOptions,
@@ -154,7 +154,7 @@ def _run(
     trusted: bool,
     user_defined: str,
 ) -> tuple[Any, int]:
-    conversation = messages if type(messages) is list else _listed(messages)
+    conversation = messages if type(messages) is list else _as_list(messages)
     flags = prompt_ids.flags_of(trusted, user_defined)
     call = ChatCall(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
     found = call.one(conversation, want)
@@ -173,7 +173,7 @@ def ids(
     """Returns the ids of a conversation. `known`: see :meth:`ggtok.Tokenizer.encode_chat`."""
     found: list[int]
     if known is None:
-        found, n_media = _run(loaded, messages, options, chat_calls.IDS, trusted, user_defined)
+        found, n_media = _render(loaded, messages, options, chat_calls.IDS, trusted, user_defined)
     else:
         found, rest = _ids_after(loaded, messages, options, trusted, user_defined, known)
         n_media = len(media.parts_of(rest, options.like))
@@ -193,10 +193,10 @@ def count(
 ) -> int:
     """Counts the ids of a conversation. `image_tokens` says how to count parts that aren't text."""
     media.check_tokens(image_tokens)
-    conversation = messages if type(messages) is list else _listed(messages)
+    conversation = messages if type(messages) is list else _as_list(messages)
     n: int
     if known is None:
-        n, n_media = _run(loaded, conversation, options, chat_calls.COUNT, trusted, user_defined)
+        n, n_media = _render(loaded, conversation, options, chat_calls.COUNT, trusted, user_defined)
         rest: Any = conversation
     else:
         ids, rest = _ids_after(loaded, conversation, options, trusted, user_defined, known)
@@ -274,7 +274,7 @@ def prompt_parts(
     """Returns the prompt, its ids and its parts, as encode_chat would encode it with these
     arguments."""
     options, trusted, flags = options_of(keywords)
-    prompt: Prompt = run(loaded, _listed(messages), options, chat_calls.PROMPT, trusted)
+    prompt: Prompt = render(loaded, _as_list(messages), options, chat_calls.PROMPT, trusted)
     return prompt, *prompt_ids.ids_and_parts(loaded, prompt, trusted, flags)
 
 
@@ -297,7 +297,7 @@ def ids_and_mask(
     """Returns the ids of a conversation, and for each id whether it is the assistant's."""
     flags = prompt_ids.flags_of(trusted, user_defined)
     call = ChatCall(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
-    given = _listed(messages)
+    given = _as_list(messages)
     prompt, n_media = call.one(given, chat_calls.PROMPT)
     call.warn_of_silence()
     if n_media:
@@ -349,7 +349,7 @@ def _ids_after(
 ) -> tuple[list[int], list[Any]]:
     """Returns the ids, and the messages after the known ones."""
     flags = prompt_ids.flags_of(trusted, user_defined)
-    given = _listed(messages)
+    given = _as_list(messages)
     conversation = _messages_of(given)
     n, ids = prompt_ids.check_known(loaded, known, len(conversation))
     options.check()
@@ -398,12 +398,12 @@ def encode_batch(
         some = listed[begin : begin + _PER_TASK]
         for i, messages in enumerate(some):
             if type(messages) is not list:
-                with _numbered(begin + i):
-                    some[i] = _listed(messages)
+                with _name_conversation(begin + i):
+                    some[i] = _as_list(messages)
         results, n_media = call.run(some, chat_calls.IDS)
         for i, found in enumerate(results, begin):
             if isinstance(found, Exception):
-                with _numbered(i):
+                with _name_conversation(i):
                     raise found
         return results, n_media
 
@@ -423,7 +423,7 @@ def encode_batch(
     return ids
 
 
-def _listed(messages: Any) -> Any:
+def _as_list(messages: Any) -> Any:
     """Returns messages as a list; JSON text stays as it is."""
     if isinstance(messages, bytes):
         return messages
@@ -447,7 +447,7 @@ def _messages_of(conversation: Any) -> list[Any]:
 
 
 @contextmanager
-def _numbered(index: int) -> Iterator[None]:
+def _name_conversation(index: int) -> Iterator[None]:
     """Adds the conversation's index to errors that the ``with`` block raises."""
     try:
         yield
@@ -474,7 +474,7 @@ def _warn_of_no_template(loaded: Loaded) -> None:
         memo["has a template"] = bool(templates.get("default") or templates.get("tool_use"))
     if memo["has a template"] or memo.get("warned of no template"):
         return
-    name = "the file" if loaded.path is None else shown(loaded.path)
+    name = "the file" if loaded.path is None else printable(loaded.path)
     _warn(
         f"{name} has no chat template: ChatML is used instead, as in llama-server, but that is "
         "not what the model was trained on; pass the model's template with template= (on the "

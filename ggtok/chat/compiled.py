@@ -158,7 +158,7 @@ def _compile(
     loaded: Loaded, like: str, template: str | None, clock: Clock | None
 ) -> CompiledTemplate | FailedError:
     if template is not None:
-        values.text(template, "template")  # raises an error for surrogates
+        values.exact_text(template, "template")  # raises an error for surrogates
     made: Any = loaded.chat_compile(LIKES[like], template, time_of(clock, like))
     if isinstance(made, FailedError):
         return made

@@ -50,23 +50,23 @@ def check_marker(marker: object) -> str:
         raise InvalidTypeError(f"media_marker must be str, not {type(marker).__name__}")
     if not marker:
         raise InvalidValueError("media_marker must not be empty")
-    return values.text(marker, "media_marker")
+    return values.exact_text(marker, "media_marker")
 
 
 def check_tokens(image_tokens: object) -> None:
     """Raises an error unless `image_tokens` is a number, a function or None."""
     if image_tokens is not None and not callable(image_tokens):
-        _checked(cast(SupportsIndex, image_tokens), _ARGUMENT)
+        _check_count(cast(SupportsIndex, image_tokens), _ARGUMENT)
 
 
 def tokens(parts: Sequence[Part], image_tokens: ImageTokens) -> int:
     """Returns the number of tokens of these parts."""
     if not callable(image_tokens):
-        return _checked(image_tokens, _ARGUMENT) * len(parts)
-    return sum(_checked(image_tokens(part), "the result of image_tokens") for part in parts)
+        return _check_count(image_tokens, _ARGUMENT) * len(parts)
+    return sum(_check_count(image_tokens(part), "the result of image_tokens") for part in parts)
 
 
-def _checked(n: SupportsIndex, what: str) -> int:
+def _check_count(n: SupportsIndex, what: str) -> int:
     found = index(n, what)
     if found < 0:
         raise InvalidValueError(f"{what} must not be negative, not {found}")

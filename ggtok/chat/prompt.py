@@ -54,7 +54,7 @@ class Prompt:
         ends = *(begin for begin, _ in self.media), len(data)
         spans = [span for span in zip(begins, ends, strict=True) if span[0] < span[1]]
         texts = (data[begin:end].decode() for begin, end in spans)
-        split = _split(self.ranges, spans), _split(self.generated, spans)
+        split = _split_all(self.ranges, spans), _split_all(self.generated, spans)
         prompts = map(Prompt, texts, *split)
         return [(begin, prompt) for (begin, _), prompt in zip(spans, prompts, strict=True)]
 
@@ -82,7 +82,7 @@ def _within(ranges: Ranges, begin: int, end: int) -> Ranges:
     )
 
 
-def _split(ranges: Ranges, spans: Iterable[tuple[int, int]]) -> Iterator[Ranges]:
+def _split_all(ranges: Ranges, spans: Iterable[tuple[int, int]]) -> Iterator[Ranges]:
     """Yields the ranges within each span, like :func:`_within`, but in one pass over all ranges."""
     first = 0
     for begin, end in spans:

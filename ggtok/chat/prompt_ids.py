@@ -46,7 +46,7 @@ def ids_and_parts(
     if not prompt.media:
         return loaded.encode_parts(prompt.text, flags, parsed_ranges(prompt, trusted))
     adds = bool(flags & ADD_SPECIAL)
-    ids = _added(loaded, "bos") if adds else []
+    ids = _added_ids(loaded, "bos") if adds else []
     parts: list[Part] = []
     flags &= ~ADD_SPECIAL
     for at, text in prompt.around_media():
@@ -56,10 +56,10 @@ def ids_and_parts(
         first = len(ids)
         parts += [(at + pos, n, first + k, n_ids, s) for pos, n, k, n_ids, s in pieces]
         ids += found
-    return ids + _added(loaded, "eos") if adds else ids, parts
+    return ids + _added_ids(loaded, "eos") if adds else ids, parts
 
 
-def _added(loaded: Loaded, name: str) -> list[int]:
+def _added_ids(loaded: Loaded, name: str) -> list[int]:
     """Returns the id of BOS or EOS in a list, which is empty if the vocabulary doesn't add it."""
     if not loaded.flags[f"add_{name}"]:
         return []

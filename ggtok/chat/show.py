@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.chat import api, values
 from ggtok.errors import InvalidTypeError, InvalidValueError
-from ggtok.native.arguments import index, iterated, text_bytes, token_ids
+from ggtok.native.arguments import index, iterate, text_bytes, token_ids
 from ggtok.text.shown import OTHER, ROLES, TEMPLATE, Shown, ShownToken
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _EXPECTED = "show takes a text, ids, or the messages of a conversation"
 
 
-def of(
+def show(
     loaded: Loaded,
     value: Any,
     encode: Callable[[Any], tuple[list[int], Any]],
@@ -32,7 +32,7 @@ def of(
     if index(limit, "limit") < 0:
         raise InvalidValueError(f"limit must not be negative, but is {limit}")
     is_text = isinstance(value, str) or _is_buffer(value)
-    items = value if is_text or isinstance(value, Sequence) else list(iterated(value, _EXPECTED))
+    items = value if is_text or isinstance(value, Sequence) else list(iterate(value, _EXPECTED))
     if not is_text and len(items) and not hasattr(items[0], "__index__"):
         if not isinstance(items[0], Mapping) and not hasattr(items[0], "model_dump"):
             raise InvalidTypeError(f"{_EXPECTED}, not items of type {type(items[0]).__name__}")
@@ -144,7 +144,7 @@ def summary(loaded: Loaded) -> str:
         "pre-tokenizer": loaded.pre or "",
         "tokens": f"{loaded.n_tokens:,}",
         **{
-            name.upper(): f"{id} {shown(loaded.text(id))}"
+            name.upper(): f"{id} {printable(loaded.text(id))}"
             for name, id in specials.items()
             if id is not None
         },
@@ -154,7 +154,7 @@ def summary(loaded: Loaded) -> str:
         "chat template": "yes" if loaded.chat_templates else "no",
     }
     cells = "".join(
-        f"<tr><th>{name}</th><td><bdi>{escape(shown(str(value), 200))}</bdi></td></tr>"
+        f"<tr><th>{name}</th><td><bdi>{escape(printable(str(value), 200))}</bdi></td></tr>"
         for name, value in rows.items()
         if value
     )

@@ -10,7 +10,7 @@ from ggtok.errors import InvalidValueError
 from ggtok.native.arguments import index
 
 
-def trimmed(
+def trim_chat(
     count_chat: Callable[..., int], messages: Any, budget: Any, options: dict[str, Any]
 ) -> list[Any]:
     """Implements :meth:`ggtok.Tokenizer.trim_chat`."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ggtok.errors import InvalidTypeError, InvalidValueError
-from ggtok.native.arguments import iterated
+from ggtok.native.arguments import iterate
 from ggtok.native.chat_calls import mapping as mapping
 
 
@@ -14,10 +14,10 @@ def sequence(values: Any, what: str, of: str) -> list[Any]:
     must = f"{what} must be a list of {of}"
     if isinstance(values, (str, bytes, Mapping)):
         raise InvalidTypeError(f"{must}, not {type(values).__name__}")
-    return list(iterated(values, must))
+    return list(iterate(values, must))
 
 
-def text(value: str, where: str) -> str:
+def exact_text(value: str, where: str) -> str:
     """Converts an instance of str, or of a subclass, to exactly str. Raises InvalidValueError for
     lone surrogates."""
     try:

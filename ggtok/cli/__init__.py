@@ -25,7 +25,7 @@ __all__ = ["entry_point", "main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (default: ``sys.argv``), and returns the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
-    return messages.guarded(lambda: commands.run(arguments))
+    return messages.report_errors(lambda: commands.run_command_line(arguments))
 
 
 def entry_point() -> NoReturn:

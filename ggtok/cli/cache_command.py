@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.cli import standard_output
 from ggtok.cli.parser import Help, Parser
 from ggtok.sources import download_cache
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> None:
     rows = [("SIZE", "USED", "URL")]
     for e in kept:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(e.used))
-        rows.append((standard_output.size(e.size), used, shown(e.url)))
+        rows.append((standard_output.size(e.size), used, printable(e.url)))
     value = {"folder": download_cache.folder(), "entries": listed}
     standard_output.write_result(args, value, standard_output.table(rows, right=(0,)))
 

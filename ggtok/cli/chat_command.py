@@ -13,8 +13,8 @@ import ggtok
 from ggtok.chat import api, media
 from ggtok.cli import input_texts, standard_output
 from ggtok.cli.messages import UsageError, reason, warn
-from ggtok.cli.parser import Help, Parser, expanded
-from ggtok.cli.shared_options import MODEL_FIRST, add_media, add_model, load, take_model
+from ggtok.cli.parser import Help, Parser, expand_home
+from ggtok.cli.shared_options import MODEL_FIRST, add_media, add_model, load_model, take_model
 from ggtok.corpora.conversations import as_request, is_conversation
 from ggtok.native import chat_calls
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("--image-tokens has no effect without --json")
     if file == args.tools == "-" and args.prompt is None:
         raise UsageError("messages and tools can't both come from standard input")
-    tok = load(args)
+    tok = load_model(args)
     template, name = template_of(tok, args)
     body = _body(_messages(file) if args.prompt is None else _prompt_messages(args), args)
     now = datetime.now()  # all renderings must contain the same time
@@ -105,7 +105,7 @@ def template_of(tok: ggtok.Tokenizer, args: argparse.Namespace) -> tuple[str | N
         return None, f"{args.model}: chat template"
     if name in templates or name == "chatml":
         return name, f"{args.model}: chat template {name!r}"
-    path = expanded(name)
+    path = expand_home(name)
     try:
         return input_texts.file(path).decode("utf-8", "replace"), path
     except FileNotFoundError as e:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 import ggtok
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.cli import input_texts, progress, standard_output
 from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser, token_count
@@ -16,7 +16,7 @@ from ggtok.cli.shared_options import (
     add_cutting,
     add_model,
     add_unit,
-    load,
+    load_model,
     take_model,
     texts_to_cut,
 )
@@ -51,15 +51,15 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--overlap must not be negative, but is {args.overlap}")
     if "" in (args.at or ()):
         raise UsageError("--at must not be empty")
-    tok = load(args)
-    return input_texts.each(files, lambda path: _cut(tok, path, args))
+    tok = load_model(args)
+    return input_texts.each(files, lambda path: _cut_file(tok, path, args))
 
 
-def _cut(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> None:
+def _cut_file(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> None:
     data = input_texts.file(path)
     name = input_texts.name_of(path)
     text = input_texts.text_of(data, name) if args.unit == "char" else data
-    with progress.waiting(args.quiet, f"cutting {shown(os.fsencode(name))}"):
+    with progress.waiting(args.quiet, f"cutting {printable(os.fsencode(name))}"):
         chunks = tok.chunks(
             text,
             args.tokens,
@@ -73,7 +73,7 @@ def _cut(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> None:
         for chunk in chunks:
             standard_output.write(_bytes(text[chunk.start : chunk.end]) + b"\0")
         return
-    for line in _json(path, text, chunks) if args.json else _lines(path, chunks):
+    for line in _json(path, text, chunks) if args.json else _chunk_lines(path, chunks):
         standard_output.write(line)
 
 
@@ -89,11 +89,11 @@ def _json(path: str, text: str | bytes, chunks: list[ggtok.Chunk]) -> Iterator[b
         yield standard_output.json_text(line) + b"\n"
 
 
-def _lines(path: str, chunks: list[ggtok.Chunk]) -> Iterator[bytes]:
+def _chunk_lines(path: str, chunks: list[ggtok.Chunk]) -> Iterator[bytes]:
     """Yields a line for each chunk: start, end, number of tokens, file."""
     width = len(str(chunks[-1].end)) if chunks else 0
     tokens = len(str(max((chunk.n_tokens for chunk in chunks), default=0)))
-    name = shown(os.fsencode(path))
+    name = printable(os.fsencode(path))
     for start, end, n_tokens in chunks:
         yield f"{start:>{width}}  {end:>{width}}  {n_tokens:>{tokens}}  {name}\n".encode()
 

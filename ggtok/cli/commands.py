@@ -67,7 +67,7 @@ exit status: 0 success; 1 the command found a fault in its input;
 2 an error, reported in one line on standard error"""
 
 
-def run(argv: Sequence[str]) -> int:
+def run_command_line(argv: Sequence[str]) -> int:
     """Runs a command line and returns its exit status."""
     if not argv:
         argv = ["help"]

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 import ggtok
-from ggtok.base.concurrency import mapped
+from ggtok.base.concurrency import map_ordered
 from ggtok.chat import api, media
 from ggtok.cli import input_texts
 from ggtok.cli.chat_command import marker_of, naming, template_of, with_tools
@@ -44,7 +44,7 @@ def count_of(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> ChatC
     media.check_tokens(args.image_tokens)
     fields = Conversations()
     with input_texts.blocks(path, decompress=True) as blocks:
-        start, blocks = _peeked(path, blocks, fields)
+        start, blocks = _peek(path, blocks, fields)
         if jsonl.is_array(start[: jsonl.LOOK], fields):
             raise UsageError(
                 f"{input_texts.name_of(path)}: an array of conversations, not JSON lines; 'jq -c "
@@ -55,12 +55,12 @@ def count_of(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> ChatC
         else:
             # What isn't an object or a list can't be a request, so that it isn't read to its end.
             is_open = start[:1] in fields.opens
-            data = b"".join(_limited(path, blocks)) if is_open else start
+            data = b"".join(_limit_size(path, blocks)) if is_open else start
             found = _of_request(tok, input_texts.parsed_json(data, path), args)
     return found
 
 
-def _peeked(
+def _peek(
     path: str, blocks: Iterator[bytes], fields: Conversations
 ) -> tuple[bytes, Iterator[bytes]]:
     """Returns the beginning of a file, without white space, and all of its blocks. The beginning
@@ -68,7 +68,7 @@ def _peeked(
     read: list[bytes] = []
     size = 0
     first = b""
-    for block in _limited(path, blocks):
+    for block in _limit_size(path, blocks):
         read.append(block)
         size += len(block)
         first = first or block.lstrip(BOM + _SPACES)[:1]
@@ -79,7 +79,7 @@ def _peeked(
     return b"".join(read).removeprefix(BOM).lstrip(), chain(read, blocks)
 
 
-def _limited(path: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
+def _limit_size(path: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yields blocks. Raises an error if they are larger than what is held in memory."""
     size = 0
     for block in blocks:
@@ -177,7 +177,7 @@ def _of_lines(
     total = ChatCounts()
     threads = n_threads(tok._loaded, 0)
     pieces = jsonl.pieces(blocks, faults, fields)
-    for each in mapped(count, pieces, threads, size=lambda piece: piece.size, room=_ROOM):
+    for each in map_ordered(count, pieces, threads, size=lambda piece: piece.size, room=_ROOM):
         total.tokens += each.tokens
         total.bytes += each.bytes
         total.uncounted += each.uncounted

@@ -11,8 +11,8 @@ from ggtok.cli.parser import Help, Parser
 from ggtok.cli.shared_options import add_output_options, add_words
 from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert import confirm, convert
-from ggtok.vocabularies.convert.source_formats import converted
-from ggtok.vocabularies.writers import checked
+from ggtok.vocabularies.convert.source_formats import convert_source
+from ggtok.vocabularies.writers import select_writer
 
 
 def add_arguments(parser: Parser) -> None:
@@ -33,11 +33,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("nothing to do: give -o FILE or --check")
     (source,) = args.words
     if args.output is not None:
-        checked(args.output, [source], force=args.force)
+        select_writer(args.output, [source], force=args.force)
     options = {"pre": args.pre, "arch": args.arch}
     with progress.waiting(args.quiet, "checking" if args.check else "converting"):
         if args.check:
-            vocabulary = converted(source, **options, lines=confirm.CHECK_LINES)
+            vocabulary = convert_source(source, **options, lines=confirm.CHECK_LINES)
         else:
             vocabulary = convert(source, **options)
     report = vocabulary.report

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import ggtok
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 from ggtok.cli import input_texts, messages, progress, standard_output
 from ggtok.cli.messages import UsageError, hint, warn
 from ggtok.cli.parser import Help, Parser, token_count
@@ -20,7 +20,7 @@ from ggtok.cli.shared_options import (
     add_media,
     add_model,
     add_patterns,
-    load,
+    load_model,
     take_model,
 )
 from ggtok.corpora.documents import Fields
@@ -68,16 +68,16 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    _check(args)
+    _check_options(args)
     take_model(args)
-    paths = [*args.words, *_listed(args.files0_from)]
+    paths = [*args.words, *_read_path_list(args.files0_from)]
     if not paths and args.chat is None and args.files0_from is None and args.prompt is None:
         paths = ["-"]
     if paths.count("-") + (args.chat == "-") + (args.tools == "-") > 1:
         raise UsageError("standard input can be read only once")
     files = _files(args, paths)
     report = CountReport()
-    tok = load(args)
+    tok = load_model(args)
     if args.budget == _CONTEXT:
         args.budget = tok.context_length
         if args.budget is None:
@@ -124,7 +124,7 @@ def _budget(word: str) -> int | str:
         raise UsageError(f"--budget must be a number or 'context', not {word!r}") from None
 
 
-def _check(args: argparse.Namespace) -> None:
+def _check_options(args: argparse.Namespace) -> None:
     if (args.json, args.csv, args.total, args.tree or args.by is not None).count(True) > 1:
         raise UsageError("--json, --csv, --total, and --tree or --by exclude each other")
     if args.tree and args.by:
@@ -140,7 +140,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError(f"--top must be at least 1, but is {args.top}")
 
 
-def _listed(file: str | None) -> list[str]:
+def _read_path_list(file: str | None) -> list[str]:
     """Returns the paths listed in the file of --files0-from."""
     if file is None:
         return []
@@ -205,7 +205,7 @@ def _with_progress(counter: FileCounter, files: list[str], quiet: bool) -> Itera
         return progress.of_bytes(counter.bytes, total, seconds, more)
 
     with progress.line(quiet, describe) as show:
-        for seconds, counted in progress.timed(counter.count(files)):
+        for seconds, counted in progress.time_items(counter.count(files)):
             if show is not None and seconds > progress.SILENT:
                 show(seconds)
             if counted is not None:
@@ -252,7 +252,7 @@ class CountReport:
 
 
 def _write(report: CountReport, args: argparse.Namespace) -> None:
-    files = _selected(report.files, args, tokens=1)
+    files = _select_rows(report.files, args, tokens=1)
     if args.total:
         standard_output.write(b"%d\n" % report.total)
     elif args.json:
@@ -263,12 +263,12 @@ def _write(report: CountReport, args: argparse.Namespace) -> None:
         _write_lines(_tree(report, args.min), report)
     elif args.by is not None:
         rows = [(n, name) for name, n in _sums(report, args.by)]
-        _write_lines(_selected(rows, args, tokens=0), report)
+        _write_lines(_select_rows(rows, args, tokens=0), report)
     else:
-        _write_lines([(n, shown(p)) for p, n, _ in files], report)
+        _write_lines([(n, printable(p)) for p, n, _ in files], report)
 
 
-def _selected(rows: list[Row], args: argparse.Namespace, tokens: int) -> list[Row]:
+def _select_rows(rows: list[Row], args: argparse.Namespace, tokens: int) -> list[Row]:
     """Returns the rows that --min, --sort and --top select. `tokens` is the index of the column
     with the number of tokens."""
     rows = [row for row in rows if row[tokens] >= args.min]
@@ -293,7 +293,7 @@ def _sums(report: CountReport, by: str) -> list[tuple[str, int]]:
             name = os.path.splitext(os.path.basename(path))[1] or "(none)"
         else:
             name = os.path.dirname(path) or "."
-        sums[shown(name)] += n
+        sums[printable(name)] += n
     return sums.most_common()
 
 
@@ -355,7 +355,7 @@ def _tree(report: CountReport, least: int) -> list[tuple[int, str]]:
             waiting += reversed(inside)
             name += "/"
         if depth >= 0 and n >= least:
-            rows.append((n, "  " * depth + shown(name)))
+            rows.append((n, "  " * depth + printable(name)))
     return rows
 
 

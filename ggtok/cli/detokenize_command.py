@@ -8,7 +8,7 @@ import re
 from ggtok.cli import input_texts, standard_output
 from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser
-from ggtok.cli.shared_options import MODEL_FIRST, add_model, check_id, load, take_model
+from ggtok.cli.shared_options import MODEL_FIRST, add_model, check_id, load_model, take_model
 
 
 def add_arguments(parser: Parser) -> None:
@@ -37,8 +37,8 @@ def run(args: argparse.Namespace) -> None:
         listed = " ".join(args.words)
     else:
         listed = input_texts.file(args.file or "-").decode("utf-8-sig", "replace")
-    ids = _ids(listed)
-    tok = load(args)
+    ids = _parse_ids(listed)
+    tok = load_model(args)
     for id in ids:
         check_id(tok, id)
     data = tok.decode_bytes(
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
         standard_output.write_text(data)
 
 
-def _ids(listed: str) -> list[int]:
+def _parse_ids(listed: str) -> list[int]:
     """Parses ids: a JSON or Python list, ids separated by white space or commas, or the output of
     ``tokenize --json``."""
     if listed.lstrip().startswith("{"):

@@ -10,7 +10,7 @@ from math import isnan
 from typing import Any
 
 import ggtok
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.cli import input_texts, progress, standard_output
 from ggtok.cli.inspect_command import SPECIALS
 from ggtok.cli.messages import FINDING, OK, UsageError
@@ -87,7 +87,7 @@ class ComparedModel:
     def readable(self, text: str) -> str:
         """Returns the text that a stored text represents, with surrogates for bytes that aren't
         UTF-8."""
-        return _unmapped(text) if self._byte_mapped else text
+        return _undo_byte_map(text) if self._byte_mapped else text
 
     def values(self) -> dict[str, object]:
         tok = self.tok
@@ -139,13 +139,13 @@ class ComparedOriginal:
         return self._encode([line.decode("utf-8", "replace") for line in lines])
 
     def readable(self, text: str) -> str:
-        return _unmapped(text) if self._byte_mapped else text
+        return _undo_byte_map(text) if self._byte_mapped else text
 
     def piece(self, id: int) -> str:
         return self.readable(self._texts[id]) if id < len(self._texts) else ""
 
 
-def _unmapped(text: str) -> str:
+def _undo_byte_map(text: str) -> str:
     """Undoes GPT-2's byte map in a text."""
     data = from_characters(text.encode())
     return text if data is None else data.decode("utf-8", "surrogateescape")
@@ -257,7 +257,7 @@ def _compare_lines(
 
 def _pieces(side: ComparedModel | ComparedOriginal, ids: list[int]) -> str:
     """Returns the first few ids with their pieces."""
-    first = " ".join(f"{id} '{shown(side.piece(id))}'" for id in ids[:4])
+    first = " ".join(f"{id} '{printable(side.piece(id))}'" for id in ids[:4])
     return f"{first} ..." if len(ids) > 4 else first
 
 
@@ -270,7 +270,7 @@ _FIRST_COMPARED = 5  # the lowest id at which the tokens' texts must be equal
 
 def _draft(a: ComparedModel, b: ComparedModel, args: argparse.Namespace) -> int:
     reason = _draft_obstacle(a, b)
-    name, other = shown(args.words[1]), shown(args.words[0])
+    name, other = printable(args.words[1]), printable(args.words[0])
     verdict = "may" if reason is None else "can't"
     line = f"{name} {verdict} draft for {other}{f': {reason}' if reason else ''}"
     standard_output.write_result(args, {"may_draft": reason is None, "reason": reason}, [line])
@@ -298,7 +298,7 @@ def _draft_obstacle(one: ComparedModel, other: ComparedModel) -> str | None:
     for id in range(_FIRST_COMPARED, min(a.n_tokens, b.n_tokens)):
         x, y = one.texts[id], other.texts[id]
         if x != y:
-            texts = [shown(side.readable(_text(t))) for side, t in ((one, x), (other, y))]
+            texts = [printable(side.readable(_text(t))) for side, t in ((one, x), (other, y))]
             return f"token {id} is '{texts[0]}' and '{texts[1]}'"
     return None
 
@@ -336,7 +336,7 @@ def _lines(
 
 
 def _token(side: ComparedModel | ComparedOriginal, text: str) -> str:
-    return f"'{shown(side.readable(text))}'"
+    return f"'{printable(side.readable(text))}'"
 
 
 def _merge(side: ComparedModel | ComparedOriginal, text: str) -> str:
@@ -345,7 +345,7 @@ def _merge(side: ComparedModel | ComparedOriginal, text: str) -> str:
 
 
 def _value(value: object) -> str:
-    text = "-" if value is None else shown(str(value))
+    text = "-" if value is None else printable(str(value))
     return text if len(text) <= 60 else f"{text[:50]}... ({len(text)} characters)"
 
 

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from multiprocessing import get_context
 
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 from ggtok.cli import messages, progress, standard_output
 from ggtok.cli.messages import ERROR, FINDING, OK, UsageError
 from ggtok.cli.parser import Help, Parser
@@ -40,15 +40,15 @@ def run(args: argparse.Namespace) -> int:
     if len(args.words) > 1 or any(map(_stands_for_many, args.words)):
         if args.model is not None:
             raise UsageError("-m and several models exclude each other")
-        return _check_several(_expanded(args.words), args)
+        return _check_several(_expand_models(args.words), args)
     take_only_model(args)
     with progress.waiting(args.quiet, "checking the vocabulary"):
-        found = _check(args.model, args)
+        found = _findings_of(args.model, args)
     standard_output.write_result(args, [f.as_dict() for f in found], lines(args.model, found))
     return FINDING if _n_serious(found) else OK
 
 
-def _check(model: str, args: argparse.Namespace) -> list[Finding]:
+def _findings_of(model: str, args: argparse.Namespace) -> list[Finding]:
     from ggtok.inspect.doctor import doctor
 
     args.model = model
@@ -66,19 +66,19 @@ def _stands_for_many(word: str) -> bool:
 def _ollama() -> Iterator[str]:
     from ggtok.sources import ollama_store
 
-    return (name for _, name, _ in ollama_store.models())
+    return (name for _, name, _ in ollama_store.list_store())
 
 
 def _lmstudio() -> Iterator[str]:
     from ggtok.sources import lmstudio
 
-    return (name for _, name, _ in lmstudio.models())
+    return (name for _, name, _ in lmstudio.list_lmstudio())
 
 
 _STORES: dict[str, Callable[[], Iterator[str]]] = {"ollama:": _ollama, "lmstudio:": _lmstudio}
 
 
-def _expanded(words: list[str]) -> list[str]:
+def _expand_models(words: list[str]) -> list[str]:
     """Returns the models that the words name, each once."""
     models: dict[str, None] = {}
     for word in words:
@@ -87,7 +87,7 @@ def _expanded(words: list[str]) -> list[str]:
         elif os.path.isdir(word):
             from ggtok.sources import listing
 
-            names = sorted(model.name for model in listing.models([word]))
+            names = sorted(model.name for model in listing.list_models([word]))
         else:
             names = [word]
         if not names:
@@ -125,12 +125,12 @@ def _check_several(models: list[str], args: argparse.Namespace) -> int:
 
 def _state(models: list[str], done: int) -> str:
     now = min(done, len(models) - 1)
-    return f"{now + 1} of {len(models)}  {shown(models[now])}"
+    return f"{now + 1} of {len(models)}  {printable(models[now])}"
 
 
 def _attempt(model: str, args: argparse.Namespace) -> Found:
     try:
-        return _check(model, args)
+        return _findings_of(model, args)
     except GGTokError as e:
         return messages.reason(e)
 
@@ -213,17 +213,17 @@ class _Table:
     """A table whose rows are printed one by one."""
 
     def __init__(self, models: list[str]) -> None:
-        self._width = max(len("MODEL"), *(len(shown(model)) for model in models))
+        self._width = max(len("MODEL"), *(len(printable(model)) for model in models))
 
     def head(self) -> str:
         return self._line("MODEL", "SERIOUS", "REMARKS", "CODES (serious ones first)")
 
     def row(self, model: str, found: Found) -> str:
         if isinstance(found, str):
-            return self._line(shown(model), "-", "-", "(error)")
+            return self._line(printable(model), "-", "-", "(error)")
         serious = _n_serious(found)
         codes = " ".join(dict.fromkeys(f.code for f in _by_severity(found)))
-        return self._line(shown(model), str(serious), str(len(found) - serious), codes or "-")
+        return self._line(printable(model), str(serious), str(len(found) - serious), codes or "-")
 
     def _line(self, model: str, serious: str, remarks: str, codes: str) -> str:
         return f"{model:<{self._width}}  {serious:>7}  {remarks:>7}  {codes}"
@@ -242,7 +242,7 @@ def lines(model: str, found: list[Finding]) -> list[str]:
         if finding.source:
             texts[0] = f"file | {finding.source}: {texts[0]}"
         for text in texts:
-            wrapped = textwrap.wrap(shown(text), width, break_on_hyphens=False)
+            wrapped = textwrap.wrap(printable(text), width, break_on_hyphens=False)
             result += [f"  {line}" for line in wrapped]
         for what, command in (
             ("Correct it", finding.command),
@@ -250,7 +250,7 @@ def lines(model: str, found: list[Finding]) -> list[str]:
         ):
             if command:  # in one line, to be copied
                 command = command.replace("MODEL", shlex.quote(model), 1)
-                result.append(f"  {what}: {shown(command)}")
+                result.append(f"  {what}: {printable(command)}")
     return result or ["nothing found"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import ggtok
 from ggtok.base.concurrency import cached_property
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 from ggtok.cli import doctor_command, input_texts, messages, standard_output
 from ggtok.cli.messages import FINDING, OK, UsageError
 from ggtok.cli.parser import Help, Parser
@@ -72,7 +72,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{path}: no such file; only a file on this machine can be edited")
     if args.undo:
         restored = ggtok.undo(path)
-        standard_output.write_result(args, {"restored": restored}, [f"{shown(restored)}: restored"])
+        standard_output.write_result(
+            args, {"restored": restored}, [f"{printable(restored)}: restored"]
+        )
         return OK
     if args.in_place and ggtok.recover(path):
         messages.warn(f"{path}: an edit was interrupted; the header before it was restored")
@@ -96,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.dry_run:
         result = ggtok.edit(path, changes, out=args.out, force=args.force)
     left = remaining(result, args.against) if ALL in args.fix else []
-    lines = _lines(result, args)
+    lines = _result_lines(result, args)
     if left:
         lines += ["", "serious findings remain:"]
         lines += doctor_command.lines(result.path, left)
@@ -175,7 +177,7 @@ def _change_templates(
             names.append(name)
     for name in args.remove_template:
         if name not in present:
-            known = ", ".join(map(shown, present)) or "none"
+            known = ", ".join(map(printable, present)) or "none"
             raise UsageError(f"--remove-template: no template {name!r}; the file has: {known}")
         changes[_TEMPLATE if name == "default" else f"{_TEMPLATE}.{name}"] = None
         if name != "default":
@@ -249,9 +251,11 @@ def _writes(result: Edited, args: argparse.Namespace) -> bool:
     return bool(result.changes) or args.out is not None
 
 
-def _lines(result: Edited, args: argparse.Namespace) -> list[str]:
+def _result_lines(result: Edited, args: argparse.Namespace) -> list[str]:
     listed, more = result.changes[:_MOST_CHANGES], len(result.changes) - _MOST_CHANGES
-    lines = [f"{shown(c.key)}: {_shown(c.before)} -> {_shown(c.after)}" for c in listed]
+    lines = [
+        f"{printable(c.key)}: {_show_value(c.before)} -> {_show_value(c.after)}" for c in listed
+    ]
     if more > 0:
         lines.append(f"and {number(more, 'other change')} (--json lists all)")
     before, after = (_sample_ids(data) for data in (result.before, result.after))
@@ -265,7 +269,7 @@ def _lines(result: Edited, args: argparse.Namespace) -> list[str]:
         how = "in place" if result.in_place else "as a new file"
         lines.append(f"{standard_output.size(result.size)} would be written {how}")
     else:
-        lines.append(f"{shown(result.path)}: {standard_output.size(result.size)} written")
+        lines.append(f"{printable(result.path)}: {standard_output.size(result.size)} written")
     return lines
 
 
@@ -279,12 +283,12 @@ def _sample_ids(metadata: bytes) -> list[int] | None:
             return None
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     if value is None:
         return "(none)"
     if isinstance(value, list):
         return number(len(value), "element")
-    text = shown(str(value))
+    text = printable(str(value))
     return text if len(text) <= _MOST else f"{text[:_MOST]}... ({len(text)} characters)"
 
 

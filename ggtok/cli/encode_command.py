@@ -20,7 +20,7 @@ from ggtok.cli.shared_options import (
     add_sampling,
     check_output,
     check_sampling,
-    load,
+    load_model,
     no_words,
     take_model,
 )
@@ -65,9 +65,9 @@ def run(args: argparse.Namespace) -> int | None:
     if args.verify is not None:
         return _verify(args)
     take_model(args)
-    _check(args)
-    tok = load(args)
-    with progress.line(args.quiet, _described) as line:
+    _check_options(args)
+    tok = load_model(args)
+    with progress.line(args.quiet, _describe_progress) as line:
         try:
             summary = tok.encode_files(
                 args.words,
@@ -103,7 +103,7 @@ _PASSED = (
 )
 
 
-def _check(args: argparse.Namespace) -> None:
+def _check_options(args: argparse.Namespace) -> None:
     if not args.words:
         raise UsageError("no text: give files, folders or globs")
     if args.output is None:
@@ -153,9 +153,9 @@ def _hint_of_field(error: DocumentError, args: argparse.Namespace) -> None:
 
 def _advice(args: argparse.Namespace) -> str:
     """Returns what to do after an interruption. A run without a checkpoint leaves no journal."""
-    from ggtok.corpora.shards import names
+    from ggtok.corpora.shards import shard_names
 
-    outs = [args.output] if args.shards is None else names(args.output, args.shards)
+    outs = [args.output] if args.shards is None else shard_names(args.output, args.shards)
     kept = [f"{out}.journal" for out in outs]
     kept += [f"{out}.manifest.json" for out in outs[:-1]]  # the manifests of complete shards
     if any(map(os.path.lexists, kept)):
@@ -199,7 +199,7 @@ def _report(summary: Summary, args: argparse.Namespace) -> list[str]:
     ]
 
 
-def _described(p: EncodeProgress) -> str:
+def _describe_progress(p: EncodeProgress) -> str:
     share = min(p.read / p.total, 1.0) if p.total else 1.0
     seconds = max(p.seconds, 1e-9)
     now = p.read - p.read_before

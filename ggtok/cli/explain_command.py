@@ -7,10 +7,17 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.cli import input_texts, standard_output
 from ggtok.cli.parser import Help, Parser
-from ggtok.cli.shared_options import MODEL_FIRST, add_model, add_text, load, take_model, text_source
+from ggtok.cli.shared_options import (
+    MODEL_FIRST,
+    add_model,
+    add_text,
+    load_model,
+    take_model,
+    text_source,
+)
 
 if TYPE_CHECKING:
     from ggtok.explain.steps import Explanation, Fragment, Merge, Token, Word
@@ -36,21 +43,21 @@ def run(args: argparse.Namespace) -> None:
     take_model(args, needed=int(args.prompt is None and args.file is None))
     file, text = text_source(args)
     text = text if file is None else input_texts.file(file)
-    explanation = load(args).explain(
+    explanation = load_model(args).explain(
         text, add_special=not args.no_special, parse_special=args.parse_special
     )
-    standard_output.write_result(args, asdict(explanation), _lines(explanation))
+    standard_output.write_result(args, asdict(explanation), _explanation_lines(explanation))
 
 
-def quoted(text: str) -> str:
+def quote_short(text: str) -> str:
     """Returns a text in quotes, shortened if it is long."""
     if len(text) > _MAX_TEXT:
-        return f"'{shown(text[:_MAX_TEXT])}...' ({len(text)} characters)"
-    return f"'{shown(text)}'"
+        return f"'{printable(text[:_MAX_TEXT])}...' ({len(text)} characters)"
+    return f"'{printable(text)}'"
 
 
 def token_line(token: Token) -> str:
-    line = f"{token.id:>7}  {quoted(token.text)}  {token.how}"
+    line = f"{token.id:>7}  {quote_short(token.text)}  {token.how}"
     if token.score is not None:
         line += f" {_score(token.score)}"
     return line if token.total is None else f"{line}, sum {_score(token.total)}"
@@ -65,16 +72,16 @@ def priority(merge: Merge) -> str:
 
 
 def merge_line(merge: Merge) -> str:
-    return f"{quoted(merge.left)} + {quoted(merge.right)}  {priority(merge)}"
+    return f"{quote_short(merge.left)} + {quote_short(merge.right)}  {priority(merge)}"
 
 
-def _lines(e: Explanation) -> Iterator[str]:
+def _explanation_lines(e: Explanation) -> Iterator[str]:
     model = e.model if e.pre is None else f"{e.model}, pre-tokenizer {e.pre}"
-    yield f"{e.vocab_type} vocabulary (model {shown(model)})"
-    yield from _added(e.before)
+    yield f"{e.vocab_type} vocabulary (model {printable(model)})"
+    yield from _added_lines(e.before)
     for fragment in e.fragments:
         yield from _fragment(fragment)
-    yield from _added(e.after)
+    yield from _added_lines(e.after)
     ids = f"ids: {' '.join(map(str, e.ids)) or 'none'}"
     while len(ids) > _WIDTH and " " in ids[:_WIDTH]:
         cut = ids.rindex(" ", 0, _WIDTH)
@@ -83,7 +90,7 @@ def _lines(e: Explanation) -> Iterator[str]:
     yield ids
 
 
-def _added(tokens: list[Token]) -> Iterator[str]:
+def _added_lines(tokens: list[Token]) -> Iterator[str]:
     for token in tokens:
         yield "added"
         yield from _with_reason(token, "  ")
@@ -92,7 +99,7 @@ def _added(tokens: list[Token]) -> Iterator[str]:
 def _with_reason(token: Token, indent: str) -> Iterator[str]:
     yield indent + token_line(token)
     if token.why:
-        yield f"{indent}         {shown(token.why)}"
+        yield f"{indent}         {printable(token.why)}"
 
 
 def _fragment(fragment: Fragment) -> Iterator[str]:
@@ -101,27 +108,27 @@ def _fragment(fragment: Fragment) -> Iterator[str]:
         yield f"special token, {span}"
         yield from _with_reason(fragment.special, "  ")
     else:
-        yield f"text, {span}: {quoted(fragment.text)}"
+        yield f"text, {span}: {quote_short(fragment.text)}"
     for note in fragment.notes:
-        yield f"  {shown(note)}"
+        yield f"  {printable(note)}"
     if fragment.normalized is not None:
-        yield f"  becomes {quoted(fragment.normalized)}"
+        yield f"  becomes {quote_short(fragment.normalized)}"
     for word in fragment.words:
         yield from _word(word)
 
 
 def _word(word: Word) -> Iterator[str]:
-    yield f"  word {quoted(word.text)}"
+    yield f"  word {quote_short(word.text)}"
     if word.rules:
         # The last scanner that matched the word; later scanners left the word whole.
         found = next((rule for rule in reversed(word.rules) if rule.expression), None)
         if found is None:
             yield f"    rule of {word.rules[-1].scanner}: between matches"
         else:
-            expression = shown(found.expression or "", _WIDTH)
+            expression = printable(found.expression or "", _WIDTH)
             yield f"    rule of {found.scanner}: '{expression}'"
     if len(word.symbols) > 1:
-        begin = " ".join(map(quoted, word.symbols[:_MAX_SYMBOLS]))
+        begin = " ".join(map(quote_short, word.symbols[:_MAX_SYMBOLS]))
         more = len(word.symbols) - _MAX_SYMBOLS
         yield f"    symbols {begin}{f' ... and {more} more' if more > 0 else ''}"
     for merge in word.merges:
@@ -130,7 +137,7 @@ def _word(word: Word) -> Iterator[str]:
     for token in word.tokens:
         yield "    " + token_line(token)
         if token.why and token.why != last:
-            yield f"             {shown(token.why)}"
+            yield f"             {printable(token.why)}"
         last = token.why
 
 

@@ -46,7 +46,7 @@ def count_arguments(words: Sequence[str]) -> list[str]:
 
 
 def main(words: Sequence[str]) -> int:
-    return messages.guarded(lambda: cli.main(count_arguments(words)))
+    return messages.report_errors(lambda: cli.main(count_arguments(words)))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def blocks(
         return
     try:
         with open_regular(path) if regular else open(path, "rb", buffering=0) as f:
-            yield _decompressed(f, path) if decompress else _blocks(f, path)
+            yield _decompress(f, path) if decompress else _blocks(f, path)
     except IsADirectoryError as e:
         if e.filename != path:  # raised in the caller's block
             raise
@@ -46,7 +46,7 @@ def blocks(
         raise IsADirectoryError(e.errno, advice, path) from None
 
 
-def _decompressed(f: Any, path: str) -> Iterator[bytes]:
+def _decompress(f: Any, path: str) -> Iterator[bytes]:
     from ggtok.corpora import sources, streams
 
     compression = sources.compression_of(path)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import ggtok
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.cli import standard_output
 from ggtok.cli.messages import FINDING, OK, UsageError, reason, warn
 from ggtok.cli.parser import Help, Parser
@@ -18,7 +18,7 @@ from ggtok.cli.shared_options import (
     add_model,
     can_only_be_model,
     check_id,
-    load,
+    load_model,
     overrides,
     take_only_model,
 )
@@ -58,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
     _move_model(args)
     take_only_model(args)
     if args.template is not None:
-        _write_template(load(args), args)
+        _write_template(load_model(args), args)
         return OK
     if args.token:
-        tok = load(args)
+        tok = load_model(args)
         tokens = [_token(tok, id) for given in args.token for id in find_tokens(tok, given)]
         lines = (line for token in tokens for line in _token_lines(token))
         standard_output.write_result(args, tokens, lines)
@@ -90,7 +90,7 @@ def _load_faulty(
     """Loads the model, or as much of it as possible if its vocabulary is faulty. Also returns the
     error, if any."""
     try:
-        return load(args), None
+        return load_model(args), None
     except ggtok.VocabError as e:
         if args.pre is not None:
             raise
@@ -177,7 +177,7 @@ def _report(facts: dict[str, Any]) -> list[str]:
         "source": facts["source"],
     }
     lines = [
-        f"{name:<16}{'-' if value in (None, '') else shown(str(value))}"
+        f"{name:<16}{'-' if value in (None, '') else printable(str(value))}"
         for name, value in summary.items()
         if name != "fault" or value
     ]
@@ -193,8 +193,10 @@ def _report(facts: dict[str, Any]) -> list[str]:
         lines += ["", "flags"]
         lines += [f"  {name:<25} {'yes' if on else 'no'}" for name, on in facts["flags"].items()]
     lines += ["", "key/values"]
-    lines += [f"  {shown(key)} = {_short(value)}" for key, value in facts["metadata"].items()]
-    lines += [f"  {shown(key)} = {a['type']}[{a['length']}]" for key, a in facts["arrays"].items()]
+    lines += [f"  {printable(key)} = {_short(value)}" for key, value in facts["metadata"].items()]
+    lines += [
+        f"  {printable(key)} = {a['type']}[{a['length']}]" for key, a in facts["arrays"].items()
+    ]
     return lines
 
 

@@ -6,7 +6,7 @@ import argparse
 import os
 from dataclasses import asdict
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.cli import progress, standard_output
 from ggtok.cli.messages import UsageError, warn
 from ggtok.cli.parser import Help, Parser
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> None:
             raise UsageError(f"{folder or repr(folder)} {problem}")
     survey = listing.Survey()
     with progress.waiting(args.quiet, "looking for models"):
-        models = list(listing.models(args.words, survey))
+        models = list(listing.list_models(args.words, survey))
     rows = [("SOURCE", "NAME", "SIZE", "TYPE", "PRE", "TOKENS"), *map(_row, models)]
     standard_output.write_result(
         args, list(map(asdict, models)), standard_output.table(rows, right=(2,))
@@ -37,11 +37,11 @@ def run(args: argparse.Namespace) -> None:
 def _row(m: listing.ListedModel) -> tuple[str, ...]:
     return (
         m.source,
-        shown(m.name),
+        printable(m.name),
         "-" if m.size is None else standard_output.size(m.size),
         m.vocab_type or "-",
-        shown(m.pre or "-"),
-        f"({shown(m.error or '')})" if m.error or m.n_tokens is None else str(m.n_tokens),
+        printable(m.pre or "-"),
+        f"({printable(m.error or '')})" if m.error or m.n_tokens is None else str(m.n_tokens),
     )
 
 

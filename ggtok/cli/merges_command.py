@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.cli import standard_output
-from ggtok.cli.explain_command import merge_line, priority, quoted, token_line
+from ggtok.cli.explain_command import merge_line, priority, quote_short, token_line
 from ggtok.cli.inspect_command import find_tokens
 from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser
-from ggtok.cli.shared_options import MODEL_FIRST, add_model, load, take_model
+from ggtok.cli.shared_options import MODEL_FIRST, add_model, load_model, take_model
 
 if TYPE_CHECKING:
     from ggtok.explain.steps import Merge, MergeTree
@@ -32,17 +32,17 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("give one token: its id or its text")
     from ggtok.explain.explanation import check_merges
 
-    tok = load(args)
+    tok = load_model(args)
     check_merges(tok._loaded)
     trees = [tok.merge_tree(id) for id in find_tokens(tok, args.words[0], as_text=args.text)]
-    lines = (line for tree in trees for line in _lines(tree))
+    lines = (line for tree in trees for line in _tree_lines(tree))
     standard_output.write_result(args, list(map(asdict, trees)), lines)
 
 
-def _lines(tree: MergeTree) -> Iterator[str]:
-    yield f"token {tree.id} {quoted(tree.text)}"
+def _tree_lines(tree: MergeTree) -> Iterator[str]:
+    yield f"token {tree.id} {quote_short(tree.text)}"
     for note in tree.notes:
-        yield f"  {shown(note)}"
+        yield f"  {printable(note)}"
     if tree.whole_word:
         yield "  ignore_merges: a word equal to this token becomes it without merging"
     if tree.reached and not tree.merges:
@@ -88,10 +88,10 @@ def _tree(tree: MergeTree) -> Iterator[str]:
         indent = "  " * min(depth + 1, _MAX_INDENT) + level
         merges = merges_at.get(first, [])
         if not merges or _bytes(merges[-1].left) + _bytes(merges[-1].right) != _bytes(text):
-            yield f"{indent}{quoted(text)}"
+            yield f"{indent}{quote_short(text)}"
             continue
         merge = merges.pop()
-        yield f"{indent}{quoted(text)}  {priority(merge)}"
+        yield f"{indent}{quote_short(text)}  {priority(merge)}"
         right = index_at[starts[first] + len(_bytes(merge.left))]
         waiting += [(depth + 1, right, merge.right), (depth + 1, first, merge.left)]
 

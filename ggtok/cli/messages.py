@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 from ggtok.cli import standard_output
 from ggtok.errors import GGTokError, VocabWarning
 
@@ -54,7 +54,7 @@ def clear_line() -> None:
 
 def say(kind: str, message: object) -> None:
     """Writes one line to standard error, if that is open."""
-    line = shown(" ".join(str(message).split()))
+    line = printable(" ".join(str(message).split()))
     if sys.stderr is None:
         return
     with suppress(OSError):  # there is nowhere to report the error
@@ -100,7 +100,7 @@ def _show(message: Warning | str, category: type[Warning], *_: object, **_named:
 # ---- errors ----
 
 
-def guarded(run: Callable[[], int]) -> int:
+def report_errors(run: Callable[[], int]) -> int:
     """Calls `run`, reports an error as one line, and returns the exit status."""
     try:
         try:

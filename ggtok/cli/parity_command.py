@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import ggtok
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 from ggtok.cli import input_texts, progress, standard_output
 from ggtok.cli.messages import FINDING, OK, UsageError, warn
 from ggtok.cli.parser import Help, Parser, token_count
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if args.text is not None:
         texts = iter(input_texts.file(args.text).splitlines(keepends=True))
     else:
-        texts = compare.generated(tok, n, seed)
+        texts = compare.generate_texts(tok, n, seed)
     with progress.waiting(args.quiet, "starting llama.cpp") as say:
         llama, package = compare.connect(args.library)
         with llama, tempfile.TemporaryDirectory(prefix="ggtok-parity-") as folder:
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             f"llama.cpp crashed on {found.deaths} of the texts, or refused them; these are not "
             "compared"
         )
-    lines = [*_lines(tok, package, found), *(f"known: {reason}" for reason in reasons)]
+    lines = [*_comparison_lines(tok, package, found), *(f"known: {reason}" for reason in reasons)]
     standard_output.write_result(args, {**_as_json(package, found), "known": reasons}, lines)
     return FINDING if found.different else OK
 
@@ -110,7 +110,7 @@ def _as_json(package: str, found: ParityComparison) -> dict[str, Any]:
     }
 
 
-def _lines(tok: ggtok.Tokenizer, package: str, found: ParityComparison) -> list[str]:
+def _comparison_lines(tok: ggtok.Tokenizer, package: str, found: ParityComparison) -> list[str]:
     texts = f"{number(found.texts, 'text')}, each encoded in 4 ways, with the llama.cpp of"
     result = number(found.different, "difference") if found.different else "no difference"
     more = found.different - len(found.first)
@@ -124,21 +124,21 @@ def _lines(tok: ggtok.Tokenizer, package: str, found: ParityComparison) -> list[
 def _difference_lines(tok: ggtok.Tokenizer, difference: ParityDifference) -> list[str]:
     theirs, ours = difference.llama_cpp, difference.ggtok
     flags = [name for name in ("add_special", "parse_special") if getattr(difference, name)]
-    head = ", ".join([repr(shown(difference.text, 200)), *flags])
+    head = ", ".join([repr(printable(difference.text, 200)), *flags])
     if isinstance(ours, str):
-        return [head, f"  llama.cpp  {_ids(tok, theirs)}", f"  ggtok      {shown(ours)}"]
+        return [head, f"  llama.cpp  {_show_ids(tok, theirs)}", f"  ggtok      {printable(ours)}"]
     at = next((i for i, (a, b) in enumerate(zip_longest(theirs, ours)) if a != b), 0)
     return [
         f"{head}, from token {at} on",
-        f"  llama.cpp  {_ids(tok, theirs[at:])}",
-        f"  ggtok      {_ids(tok, ours[at:])}",
+        f"  llama.cpp  {_show_ids(tok, theirs[at:])}",
+        f"  ggtok      {_show_ids(tok, ours[at:])}",
     ]
 
 
-def _ids(tok: ggtok.Tokenizer, ids: list[int]) -> str:
+def _show_ids(tok: ggtok.Tokenizer, ids: list[int]) -> str:
     """Lists ids with their pieces. llama.cpp may produce -1, which has no piece."""
     listed = [
-        f"{id} {shown(tok.token_to_piece(id))!r}" if 0 <= id < tok.n_tokens else str(id)
+        f"{id} {printable(tok.token_to_piece(id))!r}" if 0 <= id < tok.n_tokens else str(id)
         for id in ids[:_MAX_IDS]
     ]
     return " ".join(listed) + (" ..." if len(ids) > _MAX_IDS else "") or "-"

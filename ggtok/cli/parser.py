@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
         """Like argparse's add_argument, but paths may begin with ``~``."""
         if options.get("metavar") in PATHS:
-            options["type"] = expanded
+            options["type"] = expand_home
         return super().add_argument(*names, **options)
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
@@ -188,7 +188,7 @@ def token_count(word: str) -> int:
     return round(float(found[1]) * (1000 if found[2] in "kK" else 1_000_000))
 
 
-def expanded(path: str) -> str:
+def expand_home(path: str) -> str:
     """Expands ``~`` in a path, which shells don't do in quotes and after ``=``."""
     if path.startswith("~") and not os.path.lexists(path):
         return os.path.expanduser(path)

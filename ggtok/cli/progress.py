@@ -84,7 +84,7 @@ def of_bytes(done: int, total: int, seconds: float, more: str = "") -> str:
     return bar(done / total, (total - done) * seconds / done, rest)
 
 
-def timed(items: Iterable[T]) -> Iterator[tuple[float, T]]:
+def time_items(items: Iterable[T]) -> Iterator[tuple[float, T]]:
     """Yields the items, each with the seconds since the first was requested."""
     began = time.perf_counter()
     for item in items:
@@ -100,7 +100,7 @@ def of_blocks(blocks: Iterator[bytes], path: str, quiet: bool) -> Iterator[bytes
     ) as show:
         if show is not None and path != "-":
             total = os.stat(path).st_size
-        for seconds, block in timed(blocks):
+        for seconds, block in time_items(blocks):
             done += len(block)
             if show is not None and seconds > SILENT:
                 show(seconds)

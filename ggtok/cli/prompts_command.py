@@ -11,12 +11,12 @@ from itertools import chain
 from typing import Any
 
 import ggtok
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 from ggtok.cli import input_texts, standard_output
 from ggtok.cli.chat_command import naming, template_of
 from ggtok.cli.messages import FINDING, OK, UsageError
 from ggtok.cli.parser import Help, Parser
-from ggtok.cli.shared_options import MODEL_FIRST, add_model, load, take_model
+from ggtok.cli.shared_options import MODEL_FIRST, add_model, load_model, take_model
 from ggtok.corpora import jsonl
 from ggtok.corpora.documents import Faults
 from ggtok.errors import ArgumentError, TemplateError
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--last must be at least 1, but is {args.last}")
     if args.words.count("-") > 1:
         raise UsageError("standard input can be read only once")
-    tok = load(args)
+    tok = load_model(args)
     template, name = template_of(tok, args)
     with naming(name):
         if len(args.words) == 2:
@@ -71,20 +71,20 @@ def _compare_two(tok: ggtok.Tokenizer, args: argparse.Namespace, template: str |
         if not isinstance(request, dict) or "messages" not in request:
             raise UsageError(f"{path}: not a request: an object with 'messages' is expected")
     found = ggtok.compare_prompts(tok, a, b, template=template)
-    standard_output.write_result(args, asdict(found), _lines(found))
+    standard_output.write_result(args, asdict(found), _comparison_lines(found))
     return FINDING if found.lost else OK
 
 
-def _lines(found: PromptComparison) -> list[str]:
+def _comparison_lines(found: PromptComparison) -> list[str]:
     kept = f"{found.common} of {number(found.a.n_tokens, 'token')} kept, {found.lost} lost"
     lines = [f"{kept}; the second prompt has {number(found.b.n_tokens, 'token')}"]
     if found.same_text:
         lines.append("the texts are the same, but their tokens differ")
-    return [*lines, f"A: {_described(found.a)}", f"B: {_described(found.b)}"]
+    return [*lines, f"A: {_describe_side(found.a)}", f"B: {_describe_side(found.b)}"]
 
 
-def _described(side: PromptSide) -> str:
-    return side.where if side.where == "end" else f'{side.where}: "{shown(side.text)}"'
+def _describe_side(side: PromptSide) -> str:
+    return side.where if side.where == "end" else f'{side.where}: "{printable(side.text)}"'
 
 
 # ---- a log of requests ----
@@ -116,7 +116,7 @@ def _compare_log(tok: ggtok.Tokenizer, args: argparse.Namespace, template: str |
 
 
 def _cell(text: str) -> str:
-    return shown(text[:_TEXT])
+    return printable(text[:_TEXT])
 
 
 def _requests(path: str) -> Iterator[tuple[int, Mapping[str, Any], datetime]]:

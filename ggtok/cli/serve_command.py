@@ -149,7 +149,7 @@ def run(args: argparse.Namespace) -> None:
     messages.say("note", f"serving {', '.join(names)} at {url}")
     from ggtok.server import serving
 
-    serving.run(
+    serving.serve(
         make,
         listening,
         workers=args.workers,
@@ -233,7 +233,7 @@ def _check_exists(source: str) -> None:
     if is_path and not os.path.exists(source):
         from ggtok import sources
 
-        if sources.find(source) is None:
+        if sources.find_model(source) is None:
             raise UsageError(f"{source}: no such file")
 
 

@@ -11,14 +11,16 @@ import ggtok
 from ggtok.base.files import read_regular
 from ggtok.cli import messages
 from ggtok.cli.messages import UsageError, hint
-from ggtok.cli.parser import Parser, expanded, token_count
+from ggtok.cli.parser import Parser, expand_home, token_count
 
 # ---- options ----
 
 
 def add_words(parser: Parser, *, texts: bool = False) -> None:
     """Adds ``args.words``, the arguments that aren't options: paths, or texts if `texts`."""
-    parser.add_argument("words", nargs="*", type=str if texts else expanded, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "words", nargs="*", type=str if texts else expand_home, help=argparse.SUPPRESS
+    )
 
 
 def add_text(parser: Parser) -> None:
@@ -215,11 +217,11 @@ def take_model(args: argparse.Namespace, needed: int = 0) -> None:
     first: str | None = args.words[0] if args.words else None
     model = _of_environment() if args.model is None else args.model
     if first is not None and (
-        _is_gguf(expanded(first))
+        _is_gguf(expand_home(first))
         or ((model is None or len(args.words) > needed) and _is_name(first))
     ):
         _no_second_model(args.model, first)
-        model = expanded(args.words.pop(0))
+        model = expand_home(args.words.pop(0))
     if model is None:
         reason = "" if first is None else _not_model_reason(first)
         if first is not None and first.lower().endswith(".gguf"):
@@ -270,7 +272,7 @@ def add_media(parser: Parser, only: str = "") -> None:
     )
 
 
-def load(args: argparse.Namespace) -> ggtok.Tokenizer:
+def load_model(args: argparse.Namespace) -> ggtok.Tokenizer:
     """Loads the model with the options of :func:`add_model`."""
     with reporting_waits(args):
         return ggtok.load(args.model, pre=args.pre, overrides=overrides(args))
@@ -295,11 +297,11 @@ def overrides(args: argparse.Namespace) -> dict[str, int | float | bool | str] |
 
 
 def can_only_be_model(word: str) -> bool:
-    return _is_gguf(expanded(word)) or _is_name(word)
+    return _is_gguf(expand_home(word)) or _is_name(word)
 
 
 def _of_environment() -> str | None:
-    return expanded(os.environ.get("GGTOK_MODEL", "")) or None
+    return expand_home(os.environ.get("GGTOK_MODEL", "")) or None
 
 
 def _no_second_model(model: str | None, second: str) -> None:
@@ -343,6 +345,6 @@ def _not_model_reason(word: str) -> str:
     from ggtok.sources import hub, listing
 
     reason = f"{word or repr(word)}: no such file{listing.did_you_mean(word)}"
-    if hub.parse(word):
+    if hub.parse_repo(word):
         reason += f"; a repository of the Hub is hf://{word}"
     return reason

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 
 # Control characters that terminals obey, except tab and newline.
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
@@ -68,7 +68,7 @@ def visible(text: bytes) -> bytes:
     r"""Prepares text for a terminal: escapes control characters, and bytes that aren't UTF-8, as in
     ``\x1b``."""
     decoded = text.decode("utf-8", "backslashreplace")
-    return _CONTROLS.sub(lambda control: shown(control[0]), decoded).encode()
+    return _CONTROLS.sub(lambda control: printable(control[0]), decoded).encode()
 
 
 def write_line(line: str) -> None:

@@ -6,17 +6,17 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.base.files import SNIFFED
 from ggtok.cli import input_texts, messages, standard_output
 from ggtok.cli.messages import UsageError
-from ggtok.cli.parser import Help, Parser, expanded
+from ggtok.cli.parser import Help, Parser, expand_home
 from ggtok.cli.shared_options import (
     add_model,
     add_patterns,
     can_only_be_model,
     check_output,
-    load,
+    load_model,
     take_model,
 )
 from ggtok.text.stats import Row, Stats
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
     binary: dict[str, None] = {}
     for name in names:
         args.model = name
-        tok = load(args)
+        tok = load_model(args)
         parts: Any = _Parts(files, args, binary)
         found[name] = tok.stats(parts, parse_special=args.parse_special)
     messages.warn_of_files("binary", list(binary), "not measured")
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     standard_output.write_result(
         args,
         {name: stats.to_dict() for name, stats in found.items()},
-        _lines(found, vocabulary=args.vocabulary),
+        _stats_lines(found, vocabulary=args.vocabulary),
     )
     if args.plot is not None and not args.json:
         for line in standard_output.lines_of_files(args.plot):
@@ -68,7 +68,7 @@ def _models(args: argparse.Namespace) -> list[str]:
     counts only if it can't be a file to measure."""
     names = []
     while args.words and can_only_be_model(args.words[0]):
-        names.append(expanded(args.words.pop(0)))
+        names.append(expand_home(args.words.pop(0)))
     if args.model is not None:
         names.insert(0, args.model)
     if not names:
@@ -120,7 +120,7 @@ def _by_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
 # ---- output ----
 
 
-def _lines(found: Mapping[str, Stats], *, vocabulary: bool) -> list[str]:
+def _stats_lines(found: Mapping[str, Stats], *, vocabulary: bool) -> list[str]:
     if len(found) == 1:
         [stats] = found.values()
         lines = _one(stats)
@@ -134,13 +134,13 @@ def _lines(found: Mapping[str, Stats], *, vocabulary: bool) -> list[str]:
 def _one(stats: Stats) -> list[str]:
     head = ("", "TOKENS", "BYTES", "BYTES/TOKEN", "ONE-TOKEN WORDS")
     sections = [
-        _shortened(stats.texts) if len(stats.texts) > 1 else {},
+        _shorten_rows(stats.texts) if len(stats.texts) > 1 else {},
         {"total": stats.total},
         stats.scripts,
     ]
     rows = [
         (
-            shown(name),
+            printable(name),
             f"{row.tokens:,}",
             f"{row.bytes:,}",
             f"{row.bytes_per_token:.2f}",
@@ -157,10 +157,10 @@ def _one(stats: Stats) -> list[str]:
 def _several(found: Mapping[str, Stats]) -> list[str]:
     """Returns a table of bytes per token, with a column for each model."""
     letters = [chr(ord("A") + i) if i < 26 else str(i) for i in range(len(found))]
-    legend = [f"{letter}: {shown(name)}" for letter, name in zip(letters, found, strict=True)]
+    legend = [f"{letter}: {printable(name)}" for letter, name in zip(letters, found, strict=True)]
     first, *_ = found.values()
     parts: list[tuple[str, Any]] = [
-        *((name, lambda s, name=name: s.texts.get(name)) for name in _shortened(first.texts)),
+        *((name, lambda s, name=name: s.texts.get(name)) for name in _shorten_rows(first.texts)),
         ("total", lambda s: s.total),
         *((name, lambda s, name=name: s.scripts.get(name)) for name in _scripts(found)),
     ]
@@ -171,7 +171,9 @@ def _several(found: Mapping[str, Stats]) -> list[str]:
         best = max(values)
         winners = [x for x, v in zip(letters, values, strict=True) if best and v == best]
         cells = (f"{value:.2f}" for value in values)
-        rows.append((shown(name), *cells, "" if len(winners) == len(values) else ",".join(winners)))
+        rows.append(
+            (printable(name), *cells, "" if len(winners) == len(values) else ",".join(winners))
+        )
     return [*legend, "", *standard_output.table([head, *rows], right=range(1, len(letters) + 1))]
 
 
@@ -190,7 +192,7 @@ def _scripts(found: Mapping[str, Stats]) -> list[str]:
     return list({name: None for stats in found.values() for name in stats.scripts})
 
 
-def _shortened(texts: Mapping[str, Row]) -> dict[str, Row]:
+def _shorten_rows(texts: Mapping[str, Row]) -> dict[str, Row]:
     """Returns the files' rows. If there are too many, the last row sums up the omitted ones."""
     if len(texts) <= _SHOWN:
         return dict(texts)

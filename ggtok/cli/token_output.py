@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 import ggtok
 from ggtok.cli import progress, standard_output
 from ggtok.cli.input_texts import text_of
-from ggtok.text.shown import colored, visible_lines
+from ggtok.text.shown import color_token, visible_lines
 
 TYPE_CHECKING = False  # importing typing takes time
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _write_joined(batches: Iterable[list[int]], text: Callable[[list[int]], byte
     return count
 
 
-def _printed(tok: ggtok.Tokenizer, id: int) -> bytes:
+def _as_printf(tok: ggtok.Tokenizer, id: int) -> bytes:
     """Returns what llama-tokenize's printf("%s") prints of a piece: the part before a NUL."""
     piece = tok.token_to_piece(id).split(b"\0", 1)[0]
     return standard_output.visible(piece) if standard_output.to_terminal() else piece
@@ -67,7 +67,7 @@ def _write_pieces(tok: ggtok.Tokenizer, batches: Iterable[list[int]]) -> int:
     count = 0
     for ids in batches:
         for id in set(ids).difference(lines):
-            lines[id] = b"%6d -> '%b'\n" % (id, _printed(tok, id))
+            lines[id] = b"%6d -> '%b'\n" % (id, _as_printf(tok, id))
         standard_output.write(b"".join(map(lines.__getitem__, ids)))
         count += len(ids)
     return count
@@ -139,7 +139,7 @@ def write_offsets(
         width = len(str(max((end for _, _, end in rows), default=0)))
         line = b"%6d  %*d:%-*d -> '%b'\n"
         for id, start, end in rows:
-            standard_output.write(line % (id, width, start, width, end, _printed(tok, id)))
+            standard_output.write(line % (id, width, start, width, end, _as_printf(tok, id)))
     _write_count(args, len(ids))
 
 
@@ -170,7 +170,7 @@ def _write_colored(tok: ggtok.Tokenizer, batches: Iterable[list[int]]) -> int:
             lines = pieces.get(id)
             if lines is None:
                 lines = pieces[id] = visible_lines(tok.token_to_piece(id))
-            out.append(colored(lines, count, id in special))
+            out.append(color_token(lines, count, id in special))
             if lines != [""]:
                 at_start = not lines[-1]
             count += 1

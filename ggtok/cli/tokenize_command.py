@@ -18,7 +18,7 @@ from ggtok.cli.shared_options import (
     add_text,
     add_unit,
     check_sampling,
-    load,
+    load_model,
     take_model,
     text_source,
 )
@@ -100,11 +100,11 @@ def _take_llama_model(args: argparse.Namespace) -> None:
 
 def _load(args: argparse.Namespace) -> ggtok.Tokenizer:
     if not args.offline:
-        return load(args)
+        return load_model(args)
     from ggtok.sources.timeouts import offline
 
     with offline():
-        return load(args)
+        return load_model(args)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ggtok.base.files import check
+from ggtok.base.files import check_target
 from ggtok.cli import input_texts, progress, standard_output
 from ggtok.cli.messages import UsageError, reason
 from ggtok.cli.parser import Help, Parser, token_count
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(f"{args.output}: the name must end in .gguf")
     _check_outputs(args)
     template = None if args.chat_template is None else _template(args.chat_template)
-    with progress.line(args.quiet, _described) as args.progress:
+    with progress.line(args.quiet, _describe_progress) as args.progress:
         report = _train(args, template)
     if args.json:
         if report is not None:
@@ -100,7 +100,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
     inputs += [] if args.chat_template is None else [args.chat_template]
     for path, kind in (args.output, GGUF), (args.save_counts, KIND):
         if path is not None:
-            check(path, kind, inputs=inputs, force=args.force)
+            check_target(path, kind, inputs=inputs, force=args.force)
 
 
 def _template(path: str) -> str:
@@ -173,7 +173,7 @@ def _merged_counts(paths: list[str]) -> WordCounts:
     return first
 
 
-def _described(p: Progress) -> str:
+def _describe_progress(p: Progress) -> str:
     seconds = max(p.seconds, 1e-9)
     if p.phase == "count":
         return f"counting words: {p.bytes / 1e6:.0f} MB, {p.bytes / seconds / 1e6:.0f} MB/s"

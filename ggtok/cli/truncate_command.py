@@ -12,7 +12,7 @@ from ggtok.cli.shared_options import (
     MODEL_FIRST,
     add_cutting,
     add_model,
-    load,
+    load_model,
     take_model,
     texts_to_cut,
 )
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     files = texts_to_cut(args)
     if len(files) > 1 and not (args.json or args.null):
         raise UsageError("to separate several texts, give --null or --json")
-    tok = load(args)
+    tok = load_model(args)
     return input_texts.each(files, lambda path: _truncate(tok, path, args))
 
 

@@ -52,7 +52,7 @@ def _serve(args: argparse.Namespace, models: dict[str, str]) -> None:
     messages.say("note", f"the page is at {url}/ until this command ends (Ctrl-C)")
     if not args.no_browser and _has_screen():
         webbrowser.open(f"{url}/")  # the connection waits until the server is ready
-    serving.run(lambda: app, listening, level="warning")
+    serving.serve(lambda: app, listening, level="warning")
 
 
 def _has_screen() -> bool:
@@ -63,7 +63,7 @@ def _has_screen() -> bool:
 
 def _write(args: argparse.Namespace, models: dict[str, str]) -> None:
     check_output(args.output)
-    files.check(args.output, _PAGE, force=args.force)  # before the work
+    files.check_target(args.output, _PAGE, force=args.force)  # before the work
     from ggtok import page
     from ggtok.vocabularies.read import metadata_of, vocabulary_only
 
@@ -73,7 +73,9 @@ def _write(args: argparse.Namespace, models: dict[str, str]) -> None:
         path, metadata = metadata_of(source)
         # The folder is private, and of no use to those who read the page.
         known = source if path is None else os.path.basename(path)
-        embedded.append(page.embedded(name, vocabulary_only(metadata), standard_output.utf8(known)))
+        embedded.append(
+            page.embed_model(name, vocabulary_only(metadata), standard_output.utf8(known))
+        )
         inputs += [] if path is None else [path]
     html = page.html(embedded, writer=f"ggtok view {ggtok.__version__}")
     files.write(args.output, html, _PAGE, inputs=inputs, force=args.force)

@@ -90,7 +90,7 @@ def _request(record: Any) -> Any:
     if has_system:
         messages.insert(0, {"role": "system", "content": system})
     if isinstance(tools, str):  # tables can't hold schemas, so they are text
-        tools = _parsed(tools, "tools") if tools.strip() else None
+        tools = _parse_json(tools, "tools") if tools.strip() else None
     return {**others, "messages": messages, **({} if tools is None else {"tools": tools})}
 
 
@@ -134,14 +134,14 @@ def _message(message: Any, at: str) -> Any:
 
 
 def _calls(value: object, at: str) -> list[Any]:
-    found: Any = _parsed(value, at) if isinstance(value, str) else value
+    found: Any = _parse_json(value, at) if isinstance(value, str) else value
     calls = found if isinstance(found, list) else [found]
     if not all(isinstance(call, dict) and "name" in call for call in calls):
         raise _Fault(f"{at} is not a call with a name and arguments")
     return [{"type": "function", "function": {"arguments": {}} | call} for call in calls]
 
 
-def _parsed(text: str, at: str) -> Any:
+def _parse_json(text: str, at: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -205,7 +205,7 @@ class Faults:
             except UnicodeDecodeError as e:
                 what = f"not valid UTF-8 ({e.reason} at its byte {e.start})"
                 faults = self.found("invalid_utf8", where, what)
-                text = repaired(text)
+                text = replace_malformed(text)
         elif not text:
             faults = self.found("empty", where, "an empty document")
         return self.piece(text, size, next, at, faults)
@@ -223,7 +223,7 @@ class Faults:
             return kept, RunCounts(empty=empty, skipped=empty)
         documents, counts = [], RunCounts()
         for text in texts:
-            valid = repaired(text)
+            valid = replace_malformed(text)
             counts.empty += not text
             counts.invalid_utf8 += valid is not text
             if self.rule == "replace" or (text and valid is text):
@@ -249,7 +249,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def repaired(text: bytes) -> bytes:
+def replace_malformed(text: bytes) -> bytes:
     """Returns the text with malformed UTF-8 replaced by U+FFFD."""
     return text if _is_utf8(text) else text.decode("utf-8", "replace").encode()
 
@@ -268,7 +268,7 @@ GROUP_DOCUMENTS = 4096
 GROUP_JOINED = 1 << 16  # bytes with separators, which limits the number of empty documents, too
 
 
-def filled(texts: Iterable[bytes | None]) -> int:
+def full_group_size(texts: Iterable[bytes | None]) -> int:
     """Returns how many of these documents, from the first on, form a full group; or 0 if there are
     too few documents."""
     few = list(islice(texts, GROUP_DOCUMENTS))

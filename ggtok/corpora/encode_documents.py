@@ -75,7 +75,7 @@ class Encoder:
     def encode(self, pieces: Sequence[DocumentPiece], threads: int = 1, first: int = 0) -> Encoded:
         """Encodes a batch, whose first document has the number `first`. Several threads share whole
         documents, but not parts of documents."""
-        kept, before, drops, opens = _kept(pieces)
+        kept, before, drops, opens = _kept_pieces(pieces)
         arrays: list[NDArray[np.int32]] = []
         ends: list[NDArray[np.int64]] = []
         total = 0
@@ -83,13 +83,13 @@ class Encoder:
             if parts:
                 ids, stops = self._parts(run)
             else:
-                texts = list(chain.from_iterable(map(_texts, run)))
+                texts = list(chain.from_iterable(map(_document_texts, run)))
                 ids, stops = self._whole(texts, threads, first)
             arrays.append(ids)
             ends.append(stops + total)
             total += len(ids)
-        ids = arrays[0] if len(arrays) == 1 else _joined(arrays, np.int32)
-        stops = ends[0] if len(ends) == 1 else _joined(ends, np.int64)
+        ids = arrays[0] if len(arrays) == 1 else _join_arrays(arrays, np.int32)
+        stops = ends[0] if len(ends) == 1 else _join_arrays(ends, np.int64)
         return Encoded(ids, stops, before, drops, opens)
 
     def _whole(
@@ -112,7 +112,7 @@ class Encoder:
         blocks = Blocks(self._loaded)
         arrays = [self._part(blocks, piece) for piece in pieces]
         sizes = np.cumsum([len(array) for array in arrays], dtype=np.int64)
-        return _joined(arrays, np.int32), sizes[[piece.ends for piece in pieces]]
+        return _join_arrays(arrays, np.int32), sizes[[piece.ends for piece in pieces]]
 
     def _part(self, blocks: Any, piece: DocumentPiece) -> NDArray[np.int32]:
         flags = self.flags
@@ -125,14 +125,16 @@ class Encoder:
         return np.frombuffer(ids, np.int32)
 
 
-def _texts(piece: DocumentPiece) -> Iterable[Any]:
+def _document_texts(piece: DocumentPiece) -> Iterable[Any]:
     """Returns a piece's documents in the form that encode_batch accepts."""
     if isinstance(piece.many, Joined):
         return (piece.many.fields(),)
     return piece.many or (piece.text,)
 
 
-def _kept(pieces: Sequence[DocumentPiece]) -> tuple[list[DocumentPiece], list[int], bool, bool]:
+def _kept_pieces(
+    pieces: Sequence[DocumentPiece],
+) -> tuple[list[DocumentPiece], list[int], bool, bool]:
     """Returns the pieces to encode, and the values of `before`, `drops` and `opens` for
     :class:`Encoded`."""
     kept: list[DocumentPiece] = []
@@ -169,7 +171,7 @@ def _runs(pieces: list[DocumentPiece]) -> Iterator[tuple[bool, list[DocumentPiec
         yield parts, run
 
 
-def _joined(arrays: list[Any], dtype: type) -> Any:
+def _join_arrays(arrays: list[Any], dtype: type) -> Any:
     return np.concatenate([np.empty(0, dtype), *arrays])
 
 

@@ -43,7 +43,7 @@ class Manifest(NamedTuple):
     files: dict[str, Written]
 
 
-def existing(out: str, paths: Iterable[str], inputs: Sequence[str]) -> list[str]:
+def existing_files(out: str, paths: Iterable[str], inputs: Sequence[str]) -> list[str]:
     """Returns the files of an output that already exist.
 
     Raises:
@@ -54,7 +54,7 @@ def existing(out: str, paths: Iterable[str], inputs: Sequence[str]) -> list[str]
     for path in paths:
         if path != out and os.path.islink(path):  # only `out`, the caller's own path, may be a link
             raise file_error(errno.ELOOP, "a symbolic link, which isn't followed", path)
-        status = files.existing(path)
+        status = files.status_of(path)
         if status is None:
             continue
         files.check_regular(status, path)
@@ -73,7 +73,7 @@ def check_own(manifest: str, found: Iterable[str], partial: Iterable[str]) -> No
         found: the output's files that exist.
         partial: existing unfinished files that have no journal.
     """
-    known = read(manifest)
+    known = read_manifest(manifest)
     files = {} if known is None else known.files
     for path in found:
         size = os.stat(path).st_size
@@ -95,7 +95,7 @@ def not_ours(path: str) -> InvalidValueError:
     )
 
 
-def read(path: str) -> Manifest | None:
+def read_manifest(path: str) -> Manifest | None:
     """Reads a manifest; returns None if the file doesn't exist or isn't a manifest."""
     try:
         with files.open_regular(path, follow=False) as file:
@@ -111,14 +111,14 @@ def read(path: str) -> Manifest | None:
         journal.check_plan(plan)
         journal.check_sources(plan["sources"])
         counts = journal.counts(manifest["counts"])
-        written = {_str(file["name"]): _written(file) for file in manifest["files"]}
+        written = {_str(file["name"]): _parse_written(file) for file in manifest["files"]}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return Manifest(plan, counts, written)
 
 
-def _written(file: dict[str, Any]) -> Written:
-    sizes = journal.number(file["bytes"]), journal.number(file["header_bytes"])
+def _parse_written(file: dict[str, Any]) -> Written:
+    sizes = journal.check_number(file["bytes"]), journal.check_number(file["header_bytes"])
     return Written(*sizes, int(file["header_crc32"], 16), int(file["crc32"], 16))
 
 
@@ -140,7 +140,7 @@ def verify(out: str) -> tuple[Manifest, list[str]]:
     path = out + ".manifest.json"
     if not os.path.lexists(path):
         raise not_found(f"{path}: doesn't exist, so the output isn't complete")
-    manifest = read(path)
+    manifest = read_manifest(path)
     if manifest is None or manifest.plan["options"].get("format") not in list(FORMATS):
         raise FileError(f"{path}: is not a manifest of encode_files")
     return manifest, faults(out, manifest)

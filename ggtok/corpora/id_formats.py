@@ -324,7 +324,7 @@ _OTHERS = (
 )
 
 
-def named(name: str | None, out: str) -> str:
+def format_name(name: str | None, out: str) -> str:
     """Returns the name of the output's format: `name`, which the file extension must allow, or the
     extension's default."""
     extension = os.path.splitext(out)[1].lower()
@@ -344,7 +344,7 @@ def named(name: str | None, out: str) -> str:
     return name
 
 
-def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
+def choose_format(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
     """Returns a format's class and the type of its ids, with "auto" resolved."""
     if name not in FORMATS:
         known = ", ".join(map(repr, FORMATS))
@@ -387,7 +387,7 @@ def _grown(out: str) -> set[str]:
     return names
 
 
-def unfinished(out: str) -> list[str]:
+def unfinished_files(out: str) -> list[str]:
     """Returns the names of the files that an interrupted run for `out` may leave, except its
     journal."""
     return sorted(map(partial_of, _grown(out)))
@@ -395,13 +395,13 @@ def unfinished(out: str) -> list[str]:
 
 def companions(out: str) -> frozenset[str]:
     """Returns the absolute paths of all files that a run for `out` may write."""
-    names = [*_grown(out), *unfinished(out), out + ".journal", os.path.realpath(out)]
+    names = [*_grown(out), *unfinished_files(out), out + ".journal", os.path.realpath(out)]
     return frozenset(map(os.path.abspath, names))
 
 
 def clean(out: str) -> None:
     """Removes the unfinished files of an earlier run for `out`, in any format."""
-    for path in unfinished(out):
+    for path in unfinished_files(out):
         try:
             os.unlink(path)
         except FileNotFoundError:

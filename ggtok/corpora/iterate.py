@@ -14,7 +14,7 @@ from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.loading.loaded import checked_path
 from ggtok.native import Native
-from ggtok.native.arguments import iterated, on_main_thread, text_bytes, truth
+from ggtok.native.arguments import iterate, on_main_thread, text_bytes, truth
 from ggtok.native.arrays import id_arrays
 from ggtok.text.batch_encoding import n_threads
 
@@ -36,13 +36,15 @@ def encode_batches(
     parse_special: types.ParseSpecial,
     progress: ProgressFn | None,
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
-    _check(source, batch_bytes)
+    _check_source(source, batch_bytes)
     parse = native.parsed(parse_special)
     n, flag = n_threads(native, threads), truth(add_special, "add_special")
-    return _encoded(native, ahead(_batches(source, batch_bytes)), (flag, parse, False, n), progress)
+    return _encode_batches(
+        native, ahead(_batches(source, batch_bytes)), (flag, parse, False, n), progress
+    )
 
 
-def _encoded(
+def _encode_batches(
     native: Native,
     batches: Iterator[tuple[tuple[bytes, ...], int]],
     flags: tuple[object, ...],
@@ -70,7 +72,7 @@ def _encoded(
         batches.close()  # type: ignore[attr-defined]
 
 
-def _check(source: object, batch_bytes: int) -> None:
+def _check_source(source: object, batch_bytes: int) -> None:
     """Refuses sources of a wrong type before anything is read."""
     if batch_bytes < 1:
         raise InvalidValueError(f"batch_bytes must be positive, but is {batch_bytes}")
@@ -85,7 +87,7 @@ def _batches(source: Any, batch_bytes: int) -> Iterator[tuple[tuple[bytes, ...],
     batch: list[bytes] = []
     size = 0
     try:
-        for i, text in enumerate(_texts(source)):
+        for i, text in enumerate(_iterate_documents(source)):
             batch.append(text_bytes(text, f"texts[{i}]"))
             size += len(batch[-1])
             if size >= batch_bytes or len(batch) >= _TEXTS:
@@ -101,15 +103,15 @@ def _batches(source: Any, batch_bytes: int) -> Iterator[tuple[tuple[bytes, ...],
         yield tuple(batch), size
 
 
-def _texts(source: Any) -> Iterator[Any]:
+def _iterate_documents(source: Any) -> Iterator[Any]:
     if isinstance(source, os.PathLike):
-        return _lines(os.fspath(source))
+        return _read_lines(os.fspath(source))
     if hasattr(source, "__arrow_c_stream__"):
         return _arrow(source)
-    return iter(iterated(source, _VALID))
+    return iter(iterate(source, _VALID))
 
 
-def _lines(path: str | bytes) -> Iterator[bytes]:
+def _read_lines(path: str | bytes) -> Iterator[bytes]:
     """Yields a file's lines, each with its newline."""
     try:
         with open(checked_path(path, "texts"), "rb") as file:

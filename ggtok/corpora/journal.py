@@ -48,7 +48,7 @@ class Journal:
         self.last: dict[str, Any] | None = None
         self.complete = False
         try:
-            self._file, self._is_locked = _locked(path, private)
+            self._file, self._is_locked = _open_locked(path, private)
             try:
                 self._read()
             except BaseException:
@@ -109,12 +109,12 @@ class Journal:
                     f"{self.path}: is not a journal of encode_files; move it, or choose another "
                     "name for the output"
                 )
-            text = _text(line)
+            text = _entry_json(line)
             if text is None:
                 break
             try:
                 entry = json.loads(text)
-                kind, value = _checked(entry)
+                kind, value = _parse_entry(entry)
             except (ValueError, KeyError, TypeError, RecursionError):
                 raise FileError(
                     f"{self.path}: the entry at byte {good} is malformed; remove the file to "
@@ -137,13 +137,13 @@ class Journal:
         self._file.truncate()
 
 
-def _text(line: bytes) -> bytes | None:
+def _entry_json(line: bytes) -> bytes | None:
     """Returns an entry's JSON, or None if the line is incomplete."""
     crc, _, text = line.rstrip(b"\n").partition(b" ")
     return text if line.endswith(b"\n") and crc == b"%08x" % zlib.crc32(text) else None
 
 
-def _checked(entry: Any) -> tuple[str, Any]:
+def _parse_entry(entry: Any) -> tuple[str, Any]:
     """Checks an entry, and returns its kind and value."""
     if not isinstance(entry, dict):
         raise ValueError("not an object")
@@ -152,7 +152,7 @@ def _checked(entry: Any) -> tuple[str, Any]:
     return kind, value
 
 
-def _locked(path: str, private: bool) -> tuple[Any, bool]:
+def _open_locked(path: str, private: bool) -> tuple[Any, bool]:
     """Opens and locks the journal. Returns the file, and whether it is locked, which is False if
     fcntl is missing, as on Windows."""
     while True:
@@ -237,7 +237,7 @@ def _short(value: object) -> str:
 GROWING = ("data", "index", "sources", "mask")  # the last only in runs for conversations
 
 
-def number(value: object) -> int:
+def check_number(value: object) -> int:
     """Checks that a value is an integer from 0 to 2**63 - 1, and returns it."""
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError("not a number of bytes or of anything else")
@@ -258,33 +258,35 @@ def check_sources(sources: Any) -> None:
     for path, size, mtime, sample in sources:
         if not isinstance(path, str) or type(mtime) is not int:
             raise ValueError("not the state of a source")
-        number(size)
-        number(sample)
+        check_number(size)
+        check_number(sample)
 
 
 def counts(value: Any) -> RunCounts:
     checked = RunCounts(**value)
     for each in checked.as_dict().values():
-        number(each)
+        check_number(each)
     return checked
 
 
 def check_checkpoint(state: Any) -> None:
     source, offset, skip, stage, faulty = state["position"]
-    position = SourcePosition(number(source), number(offset), number(skip), number(stage), faulty)
+    position = SourcePosition(
+        check_number(source), check_number(offset), check_number(skip), check_number(stage), faulty
+    )
     if position.state > DROPPING or type(faulty) is not bool:
         raise ValueError("not a position in the sources")
     counts(state["counts"])
     for name in GROWING:
         if name == "mask" and name not in state:
             continue
-        size, crc, before, crc_before = map(number, state[name])
+        size, crc, before, crc_before = map(check_number, state[name])
         if before > size or max(crc, crc_before) >= 1 << 32:
             raise ValueError("not the state of a file")
     if state["sources"][0] != 8 * position.source:
         raise ValueError("not as many sources as were read")
     if state["opened"] is not None:
-        ids, size, crc = map(number, state["opened"])
+        ids, size, crc = map(check_number, state["opened"])
         if ids > state["counts"]["ids"] or size > state["data"][0] or crc >= 1 << 32:
             raise ValueError("not the beginning of a document")
 

@@ -23,10 +23,10 @@ from ggtok.corpora.documents import (
     Pieces,
     SourcePosition,
     faultless,
-    filled,
+    full_group_size,
     line_at,
     one_by_one,
-    repaired,
+    replace_malformed,
 )
 from ggtok.corpora.sources import SourceFile
 from ggtok.corpora.streams import Stream
@@ -34,7 +34,7 @@ from ggtok.corpora.summary import RunCounts
 from ggtok.errors import DocumentError, InvalidValueError
 
 
-def read(source: SourceFile, position: SourcePosition, fields: Fields, errors: str) -> Pieces:
+def read_jsonl(source: SourceFile, position: SourcePosition, fields: Fields, errors: str) -> Pieces:
     """Yields the documents of a JSONL file from `position` on. Blank lines are ignored."""
     faults = Faults(errors, source.path)
     with Stream(source) as stream:
@@ -46,7 +46,7 @@ def read(source: SourceFile, position: SourcePosition, fields: Fields, errors: s
         group: list[bytes] = []
         for lines in split_lines(blocks, faults):
             group += lines
-            while n := filled(group):
+            while n := full_group_size(group):
                 yield from reader.group(group[:n], stream.at())
                 del group[:n]
         yield from reader.group(group, stream.at())
@@ -164,7 +164,7 @@ def _piece(
     if what := fields.fault(record):
         return faults.piece(b"", size, next, at, faults.found("missing", where, what))
     try:
-        data = fields.document(record, repaired(line))
+        data = fields.document(record, replace_malformed(line))
     except UnicodeEncodeError as e:
         found = faults.found("invalid_utf8", where, f"the field {fields} has a lone surrogate")
         return faults.piece(_without_surrogates(e.object), size, next, at, found)
@@ -223,7 +223,7 @@ _AS_TEXT = "kind='text' (--kind text) takes the file as a text"
 LOOK = 256 << 10  # the number of decompressed bytes at a file's beginning to examine
 
 
-def decided(sources: Iterable[SourceFile], fields: Fields) -> list[SourceFile]:
+def decide_json_kinds(sources: Iterable[SourceFile], fields: Fields) -> list[SourceFile]:
     """Decides whether .json files are JSON lines or text, and returns all sources.
 
     Raises:

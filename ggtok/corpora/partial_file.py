@@ -23,13 +23,13 @@ class Extent(NamedTuple):
 
 def partial_of(path: str) -> str:
     """Returns the name that a file has while it is unfinished."""
-    return files.followed(path) + ".partial"
+    return files.follow_link(path) + ".partial"
 
 
 def give_name(path: str) -> None:
     """Renames the finished ``PATH.partial`` to ``PATH``."""
     try:
-        files.give_name(partial_of(path), files.followed(path))
+        files.give_name(partial_of(path), files.follow_link(path))
     except FileNotFoundError:
         raise file_error(2, "is missing", partial_of(path)) from None
     except OSError as e:

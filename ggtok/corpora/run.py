@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import ggtok._version
-from ggtok.base.concurrency import BackgroundWriter, cached_property, mapped
+from ggtok.base.concurrency import BackgroundWriter, cached_property, map_ordered
 from ggtok.base.files import read_up_to
 from ggtok.corpora import finished, id_formats, jsonl, streams, tables, text, vocabulary_hash
 from ggtok.corpora.document_batches import BYTES, DocumentBatch, batches
@@ -84,7 +84,7 @@ class EncodingRun:
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         self._out, self._sources = out, sources
-        self._format, self._dtype = id_formats.find(format, dtype, loaded.n_tokens)
+        self._format, self._dtype = id_formats.choose_format(format, dtype, loaded.n_tokens)
         self._chat = chat
         self._has_mask = chat is not None and chat.has_mask
         self._encoder = self._chat or Encoder(loaded, bool(add_special), bool(eos), sampling)
@@ -118,12 +118,14 @@ class EncodingRun:
 
     @cached_property
     def _samples(self) -> array[int]:
-        return array("L", map(streams.sampled, self._sources))
+        return array("L", map(streams.sample_checksum, self._sources))
 
     def summary(self) -> Summary:
         """Starts or resumes the run, and returns its summary."""
         model = vocabulary_hash.path(self._loaded)
-        existing = finished.existing(self._out, self._files(), () if model is None else (model,))
+        existing = finished.existing_files(
+            self._out, self._files(), () if model is None else (model,)
+        )
         journal = Journal(self._out + ".journal", private=bool(existing))
         try:
             if journal.plan is not None and self._resume:
@@ -167,7 +169,7 @@ class EncodingRun:
         """Removes unfinished files and starts a journal. Raises an error for files that weren't
         written by a run for this output, unless `force` is set."""
         if journal.plan is None and not self._force:
-            left = filter(os.path.lexists, id_formats.unfinished(self._out))
+            left = filter(os.path.lexists, id_formats.unfinished_files(self._out))
             try:
                 finished.check_own(self._files()[-1], existing, left)
             except BaseException:
@@ -210,7 +212,7 @@ class EncodingRun:
         bytes_before, n_media = counts.bytes, 0
         found = batches(self._sources, output.position, self._read, BYTES, counts.documents)
         room = 3 * self._threads * BYTES  # for each thread, one batch waits, in work and encoded
-        results = mapped(self._encoded, found, self._threads, size=lambda b: b.size, room=room)
+        results = map_ordered(self._encoded, found, self._threads, size=lambda b: b.size, room=room)
         with output.checkpointing_interrupts() as writer, contextlib.closing(results):  # type: ignore[type-var]
             for batch, encoded in results:
                 if encoded is None:
@@ -260,10 +262,10 @@ class EncodingRun:
 
     def _read(self, source: SourceFile, position: SourcePosition) -> Pieces:
         if source.kind == "jsonl":
-            return jsonl.read(source, position, self._fields, self._errors)
+            return jsonl.read_jsonl(source, position, self._fields, self._errors)
         if source.kind in TABLES:
-            return tables.read(source, position, self._fields, self._errors)
-        return text.read(source, position, self._text)
+            return tables.read_table(source, position, self._fields, self._errors)
+        return text.read_text(source, position, self._text)
 
     @cached_property
     def _text(self) -> text.TextOptions:
@@ -313,7 +315,7 @@ class EncodingRun:
         """Checks that a complete output has this run's plan and that its files are intact, and
         returns its summary."""
         files = self._files()
-        manifest = finished.read(files[-1])
+        manifest = finished.read_manifest(files[-1])
         if manifest is None:
             raise finished.not_ours(files[0])
         self._compare(manifest.plan)

@@ -52,16 +52,16 @@ def encode_files(
     is_chat = options["chat"] is not None and options["chat"] is not False
     fields = _conversations(field, sampling, options) if is_chat else Fields.checked(field)
     path, checked = id_formats.checked_out(out), checked_kind(kind)
-    options["format"] = id_formats.named(format, path)
+    options["format"] = id_formats.format_name(format, path)
     if shards is not None and shards < 1:
         raise InvalidValueError(f"shards must be at least 1, but is {shards}")
-    outs = [path] if shards is None else names(path, shards)
+    outs = [path] if shards is None else shard_names(path, shards)
     own = [name for each in outs for name in id_formats.companions(each)]
     search = Search(own, GlobFilter.checked(include, exclude), checked)
-    found = jsonl.decided(search.find(sources), fields)
+    found = jsonl.decide_json_kinds(search.find(sources), fields)
     if isinstance(fields, Conversations):
         _check_kinds(found)
-    parts = [found] if shards is None else split(found, shards)
+    parts = [found] if shards is None else split_sources(found, shards)
     # All shards have one time, which templates may write.
     options["chat"] = ChatEncoder(loaded, options["chat"]) if is_chat else None
     whole = _Whole(sum(source.size for source in found), begun, progress)
@@ -96,13 +96,13 @@ def _check_kinds(sources: Sequence[SourceFile]) -> None:
             )
 
 
-def names(out: str, n: int) -> list[str]:
+def shard_names(out: str, n: int) -> list[str]:
     """Returns the shards' names, such as ``ids-00000-of-00002.bin`` for ``ids.bin``."""
     stem, extension = os.path.splitext(out)
     return [f"{stem}-{i:05}-of-{n:05}{extension}" for i in range(n)]
 
 
-def existing(out: str) -> list[str]:
+def existing_outputs(out: str) -> list[str]:
     """Returns the names of the outputs that were written for `out`: its shards if at least one
     shard has a manifest and no file of `out` itself exists, otherwise only `out`."""
     stem, extension = os.path.splitext(out)
@@ -113,7 +113,7 @@ def existing(out: str) -> list[str]:
     own = out, f"{out}.manifest.json", f"{out}.journal"
     if any(map(os.path.lexists, own)) or not numbers:
         return [out]
-    return [name for n in numbers for name in names(out, n)]
+    return [name for n in numbers for name in shard_names(out, n)]
 
 
 def verify_all(out: str) -> tuple[RunCounts, list[str], list[str]]:
@@ -122,7 +122,7 @@ def verify_all(out: str) -> tuple[RunCounts, list[str], list[str]]:
     counts = RunCounts()
     files: list[str] = []
     wrong: list[str] = []
-    outs = existing(out)
+    outs = existing_outputs(out)
     for each in outs:
         try:
             manifest, found = verify(each)
@@ -137,7 +137,7 @@ def verify_all(out: str) -> tuple[RunCounts, list[str], list[str]]:
     return counts, files, wrong
 
 
-def split(sources: Sequence[SourceFile], n: int) -> list[list[SourceFile]]:
+def split_sources(sources: Sequence[SourceFile], n: int) -> list[list[SourceFile]]:
     """Divides the sources into n consecutive, nonempty parts of about equal size."""
     if len(sources) < n:
         raise InvalidValueError(

@@ -21,7 +21,7 @@ from ggtok.errors import (
     not_found,
 )
 from ggtok.loading.loaded import checked_path
-from ggtok.native.arguments import is_one_of, iterated
+from ggtok.native.arguments import is_one_of, iterate
 
 # The kind of a file by its extension, after removing a compression extension such as .gz. Files
 # with other extensions are text.
@@ -102,7 +102,7 @@ class Search:
         if not isinstance(sources, Iterable):
             raise InvalidTypeError(f"{what}, not {type(sources).__name__}")
         self._found, self._dangling = [], {}
-        for each in iterated(sources, what):
+        for each in iterate(sources, what):
             if not isinstance(each, (str, bytes, os.PathLike)):
                 raise InvalidTypeError(f"{what}, but one is {type(each).__name__}")
             self._add(os.fsdecode(checked_path(each, "sources")))
@@ -122,7 +122,7 @@ class Search:
         except OSError as e:
             if not glob.has_magic(path):
                 raise file_error(e.errno or 0, e.strerror or str(e), path) from None
-            matches = sorted(expanded(path))
+            matches = sorted(expand_glob(path))
             if not matches:
                 raise not_found(f"{path}: no file matches") from None
             for match in matches:
@@ -233,7 +233,7 @@ def compression_of(path: str) -> str:
     return extension if extension in COMPRESSIONS else ""
 
 
-def changed(source: SourceFile, status: os.stat_result) -> bool:
+def has_changed(source: SourceFile, status: os.stat_result) -> bool:
     return (source.size, source.mtime) != (status.st_size, status.st_mtime_ns)
 
 
@@ -285,7 +285,7 @@ _SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
 _DEEP = re.compile(rf"(?:^|(?<={_SEPARATOR}))(?:\*\*(?:{_SEPARATOR}+|$))+")
 
 
-def expanded(pattern: str) -> set[str]:
+def expand_glob(pattern: str) -> set[str]:
     """Returns the paths that a glob matches, as in ``glob.glob(pattern, recursive=True)``, with
     three differences: ``**`` enters each folder only once, even if links form a cycle; an
     unreadable folder raises FileError; and ``**`` at the end matches only the folders before it,
@@ -294,7 +294,7 @@ def expanded(pattern: str) -> set[str]:
     if found is None:
         return set(glob.glob(pattern))
     above, below = pattern[: found.start()], pattern[found.end() :]
-    folders = expanded(above) if above else {""}
+    folders = expand_glob(above) if above else {""}
     folders = {folder for folder in folders if os.path.isdir(folder or ".")}
     if not below:
         return {folder or "." for folder in folders}
@@ -302,7 +302,7 @@ def expanded(pattern: str) -> set[str]:
         path
         for folder in folders
         for each in folders_below(folder)
-        for path in expanded(glob.escape(os.path.join(each, "")) + below if each else below)
+        for path in expand_glob(glob.escape(os.path.join(each, "")) + below if each else below)
     }
 
 

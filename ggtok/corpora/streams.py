@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ggtok.base.files import open_regular, read_up_to
 from ggtok.corpora.documents import LIMIT
-from ggtok.corpora.sources import SourceFile, changed
+from ggtok.corpora.sources import SourceFile, has_changed
 from ggtok.errors import FileError, GGTokError, MissingExtraError, file_error
 
 # The number of bytes to read at a time. Larger blocks would fragment malloc's heap.
@@ -31,7 +31,7 @@ class Stream:
     def __enter__(self) -> Stream:
         with naming(self.source.path):
             self._file = open_regular(self.source.path)
-            check(self.source, self._file.fileno())
+            check_unchanged(self.source, self._file.fileno())
             self._bytes = decompressor(self.source.path, self.source.compression, self._file)
         return self
 
@@ -60,7 +60,7 @@ class Stream:
                 yield self._ahead
             while block := self._bytes.read(BLOCK):
                 yield block
-            check(self.source, self._file.fileno())
+            check_unchanged(self.source, self._file.fileno())
 
     def at(self) -> int:
         """Returns how many of the file's bytes have been read so far, before decompression."""
@@ -68,11 +68,11 @@ class Stream:
         return position
 
 
-def sampled(source: SourceFile) -> int:
+def sample_checksum(source: SourceFile) -> int:
     """Returns the CRC-32 of a sample of the file's bytes on disk: all of a small file, otherwise
     evenly spaced blocks, including the first and the last."""
     with naming(source.path), open_regular(source.path) as file:
-        check(source, file.fileno())
+        check_unchanged(source, file.fileno())
         if source.size <= _SAMPLES * _SAMPLE:
             return zlib.crc32(read_up_to(file, source.size))
         crc = 0
@@ -82,9 +82,9 @@ def sampled(source: SourceFile) -> int:
         return crc
 
 
-def check(source: SourceFile, file: int) -> None:
+def check_unchanged(source: SourceFile, file: int) -> None:
     """Refuses a file that has changed or been replaced since it was found."""
-    if changed(source, os.fstat(file)):
+    if has_changed(source, os.fstat(file)):
         raise FileError(f"{source.path}: changed while it was read; run again")
 
 

@@ -16,11 +16,11 @@ from ggtok.corpora.documents import (
     Pieces,
     SourcePosition,
     faultless,
-    filled,
+    full_group_size,
     one_by_one,
 )
 from ggtok.corpora.sources import SourceFile
-from ggtok.corpora.streams import check, naming
+from ggtok.corpora.streams import check_unchanged, naming
 from ggtok.corpora.summary import RunCounts
 from ggtok.errors import (
     FileError,
@@ -48,7 +48,7 @@ def pyarrow(what: str) -> Any:
     return pyarrow
 
 
-def read(source: SourceFile, position: SourcePosition, fields: Fields, errors: str) -> Pieces:
+def read_table(source: SourceFile, position: SourcePosition, fields: Fields, errors: str) -> Pieces:
     """Yields the documents in a Parquet or Arrow file from `position` on."""
     if not source.size:  # an empty file, such as Hadoop's markers
         return
@@ -57,26 +57,28 @@ def read(source: SourceFile, position: SourcePosition, fields: Fields, errors: s
     columns = _parquet if source.kind == "parquet" else _arrow
     row = position.offset
     with _naming(source, pa), open_regular(source.path) as file:
-        check(source, file.fileno())
+        check_unchanged(source, file.fileno())
         for each, share in columns(pa, _Bounded(file, source.size), source, fields, row):
             at = int(source.size * share)
             if faults.rule == "skip" and any(pa.types.is_null(column.type) for column in each):
                 # A file of a few bytes can have billions of such rows.
                 n = len(each[0])
                 row += n
-                yield faults.piece(b"", 0, SourcePosition(position.source, row), at, _skipped(n))
+                yield faults.piece(
+                    b"", 0, SourcePosition(position.source, row), at, _count_skipped(n)
+                )
                 continue
             found: list[bytes | None] = []
-            for some in _joined(pa, each, source.path, fields):
+            for some in _join_columns(pa, each, source.path, fields):
                 found += some
-                while n := filled(found):
+                while n := full_group_size(found):
                     yield from _group(found[:n], row, position.source, at, faults, fields)
                     del found[:n]
                     row += n
             if found:
                 yield from _group(found, row, position.source, at, faults, fields)
                 row += len(found)
-        check(source, file.fileno())
+        check_unchanged(source, file.fileno())
 
 
 class _Bounded:
@@ -94,7 +96,9 @@ class _Bounded:
         return getattr(self._file, name)
 
 
-def _joined(pa: Any, columns: list[Any], path: str, fields: Fields) -> Iterator[list[bytes | None]]:
+def _join_columns(
+    pa: Any, columns: list[Any], path: str, fields: Fields
+) -> Iterator[list[bytes | None]]:
     """Yields the documents in some rows. `columns` has a column for each field."""
     each = [
         texts(pa, column, path, name, FileError)
@@ -116,7 +120,7 @@ def _group(
     null and skipped."""
     if faults.rule == "skip" and not any(text is not None for text in group):
         n, next = len(group), SourcePosition(number, row + len(group))
-        yield faults.piece(b"", 0, next, at, _skipped(n))
+        yield faults.piece(b"", 0, next, at, _count_skipped(n))
         return
     if faultless(group):
         texts = [text for text in group if text is not None]
@@ -129,7 +133,7 @@ def _group(
     )
 
 
-def _skipped(n: int) -> RunCounts:
+def _count_skipped(n: int) -> RunCounts:
     return RunCounts(missing=n, skipped=n)
 
 
@@ -162,10 +166,10 @@ def texts(
         return
     try:
         if is_dictionary:  # many rows may have the same large value, so values aren't copied
-            values, column = _checked(pa, column.dictionary).to_pylist(), column.indices
+            values, column = _check_strings(pa, column.dictionary).to_pylist(), column.indices
             column.validate(full=True)
         else:
-            column = _checked(pa, column)
+            column = _check_strings(pa, column)
         for at in range(0, len(column), _ROWS):
             rows = column.slice(at, _ROWS).to_pylist()
             yield [_value(values, i) for i in rows] if is_dictionary else rows
@@ -190,7 +194,7 @@ _BINARY = {
 _ROWS = 1024
 
 
-def _checked(pa: Any, column: Any) -> Any:
+def _check_strings(pa: Any, column: Any) -> Any:
     """Checks that a column's strings are inside its buffers, and returns the column as bytes."""
     column = column.view(getattr(pa, _BINARY[str(column.type)])())
     column.validate(full=True)
@@ -263,7 +267,7 @@ def _longest(
             column = _leaf(batch, field)
             kind = column.type
             if pa.types.is_dictionary(kind) and str(kind.value_type) in _BINARY:
-                lengths = pyarrow.compute.binary_length(_checked(pa, column.dictionary))
+                lengths = pyarrow.compute.binary_length(_check_strings(pa, column.dictionary))
                 longest += pyarrow.compute.max(lengths).as_py() or 0
         break
     return longest

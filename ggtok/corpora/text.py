@@ -25,7 +25,7 @@ from ggtok.corpora.documents import (
     Pieces,
     SourcePosition,
     faultless,
-    filled,
+    full_group_size,
     joined_end,
     n_bytes,
     one_by_one,
@@ -33,7 +33,7 @@ from ggtok.corpora.documents import (
     without_bom,
 )
 from ggtok.corpora.sources import SourceFile
-from ggtok.corpora.streams import Stream, check, naming
+from ggtok.corpora.streams import Stream, check_unchanged, naming
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native import NOT_FIRST_BLOCK
 from ggtok.native.contexts import Blocks
@@ -66,7 +66,7 @@ class TextOptions:
 Segment = tuple[bytes, bool, int] | list[bytes] | Joined
 
 
-def read(source: SourceFile, position: SourcePosition, options: TextOptions) -> Pieces:
+def read_text(source: SourceFile, position: SourcePosition, options: TextOptions) -> Pieces:
     """Yields the documents of a text file from `position` on."""
     faults = Faults(options.errors, source.path)
     if options.separator is None and source.size <= LONG and not source.compression:
@@ -94,7 +94,7 @@ def _all(source: SourceFile) -> bytes:
     """Reads a small file, with few system calls, since a folder may contain many such files."""
     with naming(source.path), open_regular(source.path) as file:
         text = read_up_to(file, source.size + 1)
-        check(source, file.fileno())
+        check_unchanged(source, file.fileno())
     return text
 
 
@@ -154,7 +154,7 @@ class _Group:
 
     def full(self) -> Iterator[Segment]:
         """Yields the groups that are complete."""
-        while n := filled(self._texts):
+        while n := full_group_size(self._texts):
             yield self._texts[:n]
             del self._texts[:n]
         start = 0
@@ -291,7 +291,7 @@ class _SegmentReader:
     def _part(self, segment: bytes, start: int, ends: bool) -> Pieces:
         begins = start - len(self._rest)
         raw = self._rest + segment
-        text, used, valid = _decoded(raw, ends)
+        text, used, valid = _decode_valid(raw, ends)
         self._rest = raw[used:]
         if not valid and not self._faulty:
             found = self._faults.found("invalid_utf8", self._where(), "not valid UTF-8")
@@ -342,7 +342,7 @@ class _SegmentReader:
         return 0
 
 
-def _decoded(raw: bytes, final: bool) -> tuple[bytes, int, bool]:
+def _decode_valid(raw: bytes, final: bool) -> tuple[bytes, int, bool]:
     """Converts text to valid UTF-8. Also returns how many bytes of `raw` were converted (all except
     an incomplete character at the end, unless `final`), and whether they were valid."""
     if raw.isascii():

@@ -10,7 +10,7 @@ from ggtok.loading.loaded import Loaded
 from ggtok.text.batch_encoding import encode_arrays
 
 
-def metadata(loaded: Loaded) -> bytes | None:
+def metadata_of(loaded: Loaded) -> bytes | None:
     """Returns the bytes of the GGUF file's metadata, which :func:`ggtok.load` accepts instead of
     the file. Returns None if the vocabulary was loaded from mutable memory or a remote file."""
     kept, size = loaded.pickled, loaded.metadata_bytes()
@@ -37,9 +37,11 @@ def path(loaded: Loaded) -> str | None:
 def identity(loaded: Loaded) -> dict[str, object]:
     """Returns everything about the vocabulary that ids depend on, as JSON for journals and
     manifests."""
-    data = metadata(loaded)
+    data = metadata_of(loaded)
     return {
-        "sha256": hashlib.sha256(data).hexdigest() if data is not None else _probed(loaded),
+        "sha256": hashlib.sha256(data).hexdigest()
+        if data is not None
+        else _hash_by_probing(loaded),
         "pre": loaded.pre_option,
         "pre_patterns": list(loaded.patterns) if loaded.patterns else None,
         "overrides": loaded.overrides,
@@ -58,7 +60,7 @@ def description(loaded: Loaded) -> dict[str, object]:
     }
 
 
-def _probed(loaded: Loaded) -> str:
+def _hash_by_probing(loaded: Loaded) -> str:
     """Returns a hash for a vocabulary whose file isn't available: a hash of its tokens, and of the
     ids to which their texts encode."""
     h = hashlib.sha256(repr((loaded.vocab_type, loaded.model, loaded.pre, loaded.flags)).encode())

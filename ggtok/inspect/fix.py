@@ -9,7 +9,7 @@ from ggtok.base.escape import quoted
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.inspect.doctor import doctor, doctor_edited
 from ggtok.inspect.doctor.codes import KINDS, SERIOUS, Finding
-from ggtok.native.arguments import is_one_of, iterated
+from ggtok.native.arguments import is_one_of, iterate
 from ggtok.vocabularies import edit as editing
 from ggtok.vocabularies.edit import Edited
 
@@ -84,7 +84,7 @@ def corrections(
         return {}
     found = doctor(editing.edit(path, {}, dry_run=True, force=True).path, against=against)
     if codes != {ALL}:
-        _check(found, codes)
+        _check_codes(found, codes)
     changes: dict[str, object] = {}
     for _ in range(_ROUNDS):
         new: dict[str, object] = {}
@@ -108,14 +108,14 @@ def remaining(edited: Edited, against: str | os.PathLike[str] | None = None) -> 
 def _codes(fix: str | Iterable[str]) -> set[str]:
     if not isinstance(fix, Iterable):
         raise InvalidTypeError(f"fix must be codes or 'all', not {type(fix).__name__}")
-    codes = [fix] if isinstance(fix, str) else [*iterated(fix, "fix must be codes or 'all'")]
+    codes = [fix] if isinstance(fix, str) else [*iterate(fix, "fix must be codes or 'all'")]
     for code in codes:
         if not is_one_of(code, (ALL, *KINDS)):
             raise InvalidValueError(f"fix: {quoted(code)} is no finding's code, such as 'GGT301'")
     return {*codes}
 
 
-def _check(found: list[Finding], codes: set[str]) -> None:
+def _check_codes(found: list[Finding], codes: set[str]) -> None:
     by_code = {finding.code: finding for finding in found}
     for code in sorted(codes - {ALL}):
         finding = by_code.get(code)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from ggtok import _types as types
 from ggtok import errors
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import (
     FileError,
     InvalidTypeError,
@@ -18,7 +18,7 @@ from ggtok.errors import (
     file_error,
 )
 from ggtok.native import Native
-from ggtok.native.arguments import byte_view, iterated
+from ggtok.native.arguments import byte_view, iterate
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Loaded(Native):
             self._open_path(checked_path(source), isinstance(source, str), options)
             self.pickled = self.path
             return
-        data = source if type(source) is bytes else metadata(source)
+        data = source if type(source) is bytes else copy_metadata(source)
         super().__init__(data=data, **options)
         if type(source) is bytes:
             # Keep the same object if it is mostly metadata; otherwise drop the weights.
@@ -178,7 +178,7 @@ class Loaded(Native):
         # Imported only here, because loading a file, which is tried first, doesn't need it.
         from ggtok import sources
 
-        found = sources.find(name)
+        found = sources.find_model(name)
         if found is None:
             raise missing
         self.path, self.found = name, found.source
@@ -192,7 +192,7 @@ def patterns_tuple(patterns: Sequence[str]) -> tuple[str, ...]:
     expected = "pre_patterns must be a list of regular expressions"
     if isinstance(patterns, (str, bytes)):
         raise InvalidTypeError(f"{expected}, not {type(patterns).__name__}")
-    return tuple(iterated(patterns, expected))
+    return tuple(iterate(patterns, expected))
 
 
 def _overrides_dict(overrides: Overrides | None) -> dict[str, int | float | bool | str] | None:
@@ -241,12 +241,12 @@ def check_not_edited(path: str | bytes) -> None:
     name = os.fsdecode(path)
     if os.path.lexists((os.path.realpath(name) if os.path.islink(name) else name) + JOURNAL):
         raise FileError(
-            f"{shown(name)}: an edit of this file is running or was interrupted; if none is "
+            f"{printable(name)}: an edit of this file is running or was interrupted; if none is "
             "running, ggtok.undo(path) or 'ggtok edit MODEL --undo' restores it"
         )
 
 
-def metadata(source: object) -> bytes:
+def copy_metadata(source: object) -> bytes:
     """Returns a copy of the metadata in an open file, or in memory that other code may change."""
     from ggtok.sources import prefix
 
@@ -360,13 +360,13 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, int | float | bool | 
         try:
             parts = next(csv.reader([argument])) or [""]
         except csv.Error as e:
-            raise InvalidValueError(f"override '{shown(argument, _MOST)}': {e}") from None
+            raise InvalidValueError(f"override '{printable(argument, _MOST)}': {e}") from None
         for part in parts:
             _check_text(part)
             key, equals, typed = part.partition("=")
             type, colon, value = typed.partition(":")
             if not equals or not key or not colon:
-                raise InvalidValueError(f"override '{shown(part, _MOST)}' must be {_SYNTAX}")
+                raise InvalidValueError(f"override '{printable(part, _MOST)}' must be {_SYNTAX}")
             values.setdefault(key, _override_value(part, type, value))
     return values
 
@@ -378,8 +378,8 @@ def _check_text(part: str) -> None:
         part.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as e:
         raise InvalidValueError(
-            f"override '{shown(part, _MOST)}': a lone surrogate at character {e.start}, which has "
-            "no UTF-8 form"
+            f"override '{printable(part, _MOST)}': a lone surrogate at character {e.start}, which "
+            "has no UTF-8 form"
         ) from None
 
 
@@ -389,22 +389,24 @@ def _override_value(part: str, type: str, value: str) -> int | float | bool | st
     if type == "bool":
         if value in ("true", "false"):
             return value == "true"
-        raise InvalidValueError(f"override '{shown(part, _MOST)}': a bool is true or false")
+        raise InvalidValueError(f"override '{printable(part, _MOST)}': a bool is true or false")
     if type == "int":
         import re
 
         if re.fullmatch(_INT, value):
             return int(value)
         raise InvalidValueError(
-            f"override '{shown(part, _MOST)}': '{shown(value, _MOST)}' is not an integer of 64 bits"
+            f"override '{printable(part, _MOST)}': '{printable(value, _MOST)}' is not an integer "
+            "of 64 bits"
         )
     if type == "float":
         try:
             return float(value.replace("_", "?"))
         except ValueError:
             raise InvalidValueError(
-                f"override '{shown(part, _MOST)}': '{shown(value, _MOST)}' is not a number"
+                f"override '{printable(part, _MOST)}': '{printable(value, _MOST)}' is not a number"
             ) from None
     raise InvalidValueError(
-        f"override '{shown(part, _MOST)}': there is no type '{shown(type, _MOST)}' ({_SYNTAX})"
+        f"override '{printable(part, _MOST)}': there is no type '{printable(type, _MOST)}' "
+        f"({_SYNTAX})"
     )

@@ -119,7 +119,7 @@ def _int32s(ids: Any, name: str) -> Iterator[int]:
         yield number
 
 
-def iterated(values: Iterable[T], what: str) -> Iterator[T]:
+def iterate(values: Iterable[T], what: str) -> Iterator[T]:
     """Returns iter(values), or raises an InvalidTypeError whose message begins with `what`."""
     try:
         if isinstance(values, memoryview):
@@ -243,17 +243,17 @@ def chosen(native: Any, choices: dict[Hashable, object], parse_special: object) 
             zip(map(type, entries), entries, strict=True)
         )  # with the types, because 1 == True
     except (TypeError, ValueError):  # unhashable: a bytearray, a memoryview, an invalid entry
-        return native.choose(_ids(native, entries))
+        return native.choose(_special_ids(native, entries))
     choice = choices.get(key)
     if choice is None:
-        choice = native.choose(_ids(native, entries))
+        choice = native.choose(_special_ids(native, entries))
         if len(choices) >= KEPT:
             choices.clear()
         choices[key] = choice
     return choice
 
 
-def _ids(native: Any, entries: tuple[object, ...]) -> list[int]:
+def _special_ids(native: Any, entries: tuple[object, ...]) -> list[int]:
     ids = {}
     for entry in entries:
         ids[_id(native, entry)] = entry

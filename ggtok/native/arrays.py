@@ -81,7 +81,7 @@ if not lib.ggtok_arrow_bind(id(_functions), id(_Failed)):
 _read, _schema, _export, _sizes = _functions
 
 
-def read(first: object, second: object | None) -> tuple[object, int, int | None]:
+def read_capsules(first: object, second: object | None) -> tuple[object, int, int | None]:
     """Reads texts from the capsule of a stream, or from the capsules of a schema and an array.
 
     Returns the texts as encode_batch accepts them, their number, and the index of the first null

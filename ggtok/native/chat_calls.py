@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import (
     GGTokError,
     InvalidTypeError,
@@ -50,7 +50,7 @@ class FailedError(Exception):
 def error_of(failed: FailedError) -> GGTokError:
     """Returns the public exception."""
     status, message, line, source, fault, key = failed.args
-    message = shown(message)
+    message = printable(message)
     if status == lib.GGTOK_ERR_MEMORY:
         return OutOfMemoryError(message)
     if status == lib.GGTOK_ERR_TEMPLATE:

@@ -77,7 +77,7 @@ class Template:
             data = source.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError as e:
             raise TemplateError(f"character {e.start} is a lone surrogate") from None
-        self.compiled: object = _called(_compile, data, _DIALECTS[dialect])
+        self.compiled: object = _call_function(_compile, data, _DIALECTS[dialect])
         #: The variables that the template reads, except those that the dialect defines.
         self.variables: frozenset[str] = frozenset(_variables(self.compiled))
 
@@ -90,7 +90,7 @@ class Template:
             TypeError, ValueError: a value isn't plain data.
         """
         values = variables if type(variables) is dict else dict(variables)
-        return RenderedText(*_called(_render, self.compiled, values, fields_of(now)))
+        return RenderedText(*_call_function(_render, self.compiled, values, fields_of(now)))
 
     def probe(
         self, variables: Mapping[str, Any], paths: Iterable[Path], now: datetime | None = None
@@ -100,7 +100,9 @@ class Template:
         A path is a variable's name, followed by keys and indices into its value. If the path is
         only a name and the template reassigns the variable, the last value counts.
         """
-        text, notes = _called(_probe, self.compiled, dict(variables), fields_of(now), list(paths))
+        text, notes = _call_function(
+            _probe, self.compiled, dict(variables), fields_of(now), list(paths)
+        )
         return text, [
             Use(bool(note), frozenset(name for bit, name in _OPERATIONS.items() if note & bit))
             for note in notes
@@ -112,7 +114,7 @@ def compile(source: str, dialect: Dialect) -> Template:
     return Template(source, dialect)
 
 
-def _called(function: Callable[..., Any], *args: Any) -> Any:
+def _call_function(function: Callable[..., Any], *args: Any) -> Any:
     try:
         return function(*args)
     except FailedError as e:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 
 from ggtok import errors
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 
 try:
     from ggtok._ffi import ffi as ffi
@@ -109,13 +109,13 @@ class Failure:
         file_size: int | None = None,
     ) -> None:
         self.status: int = err.status
-        self.message: str = shown(ffi.string(err.message)) or "unknown error"
+        self.message: str = printable(ffi.string(err.message)) or "unknown error"
         self.key: str | None = string(ffi.string(err.key)) or None
         if self.key is not None and self.key not in self.message:
             self.message += f" (key '{self.key}')"
         if where is not None:
             self.message = f"{where}: {self.message}"
-        self.name: str | None = shown(ffi.string(err.name)) or None
+        self.name: str | None = printable(ffi.string(err.name)) or None
         self.offset: int | None = None if err.offset == lib.GGTOK_NO_OFFSET else err.offset
         self.errno: int = err.os_error
         self.filename = filename
@@ -129,7 +129,7 @@ class Failure:
             return self.message
         import os
 
-        return f"{shown(os.fsencode(self.filename))}: {self.message}"
+        return f"{printable(os.fsencode(self.filename))}: {self.message}"
 
 
 def _io_error(f: Failure) -> errors.GGTokError:

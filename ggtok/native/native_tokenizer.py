@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import chain, pairwise
 
 from ggtok import errors
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.native.arguments import (
     chosen,
     int32_array,
@@ -458,7 +458,7 @@ class Native:
     def warnings(self) -> Iterator[str]:
         i = 0
         while (message := lib.ggtok_warning(self._tok, i)) != ffi.NULL:
-            yield shown(ffi.string(message))
+            yield printable(ffi.string(message))
             i += 1
 
     def metadata_bytes(self) -> int:

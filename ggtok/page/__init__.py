@@ -42,12 +42,12 @@ def html(
     return before + (_DATA % text).encode() + after
 
 
-def linked(name: str, url: str) -> dict[str, object]:
+def link_model(name: str, url: str) -> dict[str, object]:
     """Describes a model whose vocabulary the page fetches from `url`, in one request."""
     return {"name": name, "url": url, "whole": True}
 
 
-def embedded(name: str, vocabulary: bytes, source: str) -> dict[str, object]:
+def embed_model(name: str, vocabulary: bytes, source: str) -> dict[str, object]:
     """Describes a model whose vocabulary (a GGUF file's bytes) is in the page itself. The page
     says that the vocabulary comes from `source`."""
     packed = b64encode(gzip.compress(vocabulary, mtime=0)).decode()

@@ -141,7 +141,7 @@ def build(
         ],
         lifespan=lifespan,
         # llama-server, too, answers 404 for a known path with an unknown method.
-        exception_handlers={404: _not_found, 405: _not_found, 500: _failed},
+        exception_handlers={404: _not_found, 405: _not_found, 500: _internal_error},
     )
     application.router.redirect_slashes = False
     if proxy is not None:
@@ -289,7 +289,7 @@ def _answer(
     ready: Ready | None = None,
 ) -> Response:
     def compute() -> object:
-        body = None if endpoint.method == "GET" else bodies.parse(data)
+        body = None if endpoint.method == "GET" else bodies.parse_body(data)
         return endpoint.answer(Call(registry, body, query, wait, image_tokens, ready, alone))
 
     return reply(compute, endpoint.errors)
@@ -303,5 +303,5 @@ async def _not_found(request: Request, error: Exception) -> Response:
     return Reply.of(Refusal("File Not Found", "not_found_error"), llama_server_error)
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _internal_error(request: Request, error: Exception) -> Response:
     return Reply.of(Refusal("Internal Server Error", "server_error"), llama_server_error)

@@ -18,7 +18,7 @@ _ROWS = 8192
 _BOM = b"\xef\xbb\xbf"
 
 
-def parse(data: bytes) -> Any:
+def parse_body(data: bytes) -> Any:
     """Parses the JSON in a body. Raises Refusal if it isn't valid, or has too many parts."""
     # As in llama-server, a BOM may precede the JSON, and a NUL ends it.
     data = data.removeprefix(_BOM).partition(b"\0")[0]

@@ -18,7 +18,7 @@ CHAT, ANTHROPIC, RESPONSES = 0, chat_calls.ANTHROPIC, chat_calls.RESPONSES  # th
 
 def prompt_of(tok: Tokenizer, body: Any) -> str:
     """Returns the prompt that /apply-template answers with. Raises Refusal."""
-    text: str = _run(tok, body, chat_calls.TEXT, CHAT)[0]
+    text: str = _result_and_media(tok, body, chat_calls.TEXT, CHAT)[0]
     return text
 
 
@@ -32,17 +32,17 @@ def count_of(
     """Returns the number of tokens in the prompt, and the number of images, audio and video that it
     doesn't include; the latter is 0 if `image_tokens`, the number for each, isn't None. Raises
     Refusal."""
-    n, n_media = _run(tok, body, chat_calls.COUNT, kind | bits)
+    n, n_media = _result_and_media(tok, body, chat_calls.COUNT, kind | bits)
     return (n, n_media) if image_tokens is None else (n + n_media * image_tokens, 0)
 
 
 def ids_of(tok: Tokenizer, body: Any, kind: int, bits: int) -> tuple[list[int], int]:
     """Returns the prompt's ids, and the number of images, audio and video that they don't include.
     Raises Refusal."""
-    return _run(tok, body, chat_calls.IDS, kind | bits)
+    return _result_and_media(tok, body, chat_calls.IDS, kind | bits)
 
 
-def converted(body: Any, kind: int) -> Any:
+def convert_body(body: Any, kind: int) -> Any:
     """Converts the body of another API to one of the chat API. Raises Refusal."""
     if kind == CHAT:
         return body
@@ -61,7 +61,7 @@ def media_marker() -> str:
     return os.environ.get("LLAMA_MEDIA_MARKER") or _RANDOM_MARKER
 
 
-def _run(tok: Tokenizer, body: Any, want: int, kind: int) -> tuple[Any, int]:
+def _result_and_media(tok: Tokenizer, body: Any, want: int, kind: int) -> tuple[Any, int]:
     """Returns the result for a body, and the number of its images, audio and video."""
     bits = chat_calls.TRUSTED | chat_calls.SERVER | kind
     try:

@@ -14,8 +14,8 @@ from ggtok import Tokenizer
 from ggtok.native import chat_calls
 from ggtok.server import ollama
 from ggtok.server.bodies import Pairs
-from ggtok.server.chat_prompts import ANTHROPIC, CHAT, RESPONSES, converted, count_of, ids_of
-from ggtok.server.fields import anything, flag, kind, text
+from ggtok.server.chat_prompts import ANTHROPIC, CHAT, RESPONSES, convert_body, count_of, ids_of
+from ggtok.server.fields import anything, flag, kind, text_field
 from ggtok.server.llama_server import mixed_ids
 from ggtok.server.refusals import ErrorBody, Refusal, llama_server
 
@@ -131,7 +131,7 @@ def _chat(api: int) -> Measure:
     return count
 
 
-def _texts(tok: Tokenizer, body: Any, image_tokens: int | None, want_ids: bool) -> Prompts:
+def _count_prompts(tok: Tokenizer, body: Any, image_tokens: int | None, want_ids: bool) -> Prompts:
     """Counts the tokens in the prompts for /completions, which are interpreted as by llama-server:
     a text, an array of prompts, or an array of ids and texts that form one prompt."""
     prompt = anything(body, "prompt")
@@ -160,16 +160,16 @@ def _ollama_prompt(tok: Tokenizer, body: Any, image_tokens: int | None, want_ids
     if not isinstance(prompt, str):
         raise Refusal(f"prompt must be a string, not {kind(prompt)}")
     if flag(body, "raw"):
-        return _texts(tok, {"prompt": prompt}, None, want_ids)
+        return _count_prompts(tok, {"prompt": prompt}, None, want_ids)
     messages = [{"role": "user", "content": prompt}]
-    if text(body, "system"):
-        messages.insert(0, {"role": "system", "content": text(body, "system")})
+    if text_field(body, "system"):
+        messages.insert(0, {"role": "system", "content": text_field(body, "system")})
     return _chat(CHAT)(tok, {"messages": messages}, image_tokens, want_ids)
 
 
 def _chat_texts(api: int) -> Callable[[Any], Any]:
     def texts(body: Any) -> Any:
-        request = converted(body, api)
+        request = convert_body(body, api)
         names = ("reasoning_content", "tool_calls")
         messages = anything(request, "messages", [])
         return [
@@ -186,7 +186,7 @@ def _content_texts(message: Any) -> Any:
     content = anything(message, "content")
     if not isinstance(content, list):
         return content
-    return [part for part in content if text(part, "type") == "text"]
+    return [part for part in content if text_field(part, "type") == "text"]
 
 
 def _field_texts(*names: str) -> Callable[[Any], Any]:
@@ -240,7 +240,7 @@ def _chat_api(
 
 _CHAT = _chat_api(CHAT, llama_server, _openai_too_long)
 _RESPONSES = _chat_api(RESPONSES, llama_server, _openai_too_long, "input")
-_TEXT = Completion(_texts, llama_server, _openai_too_long, "prompt", _field_texts("prompt"))
+_TEXT = Completion(_count_prompts, llama_server, _openai_too_long, "prompt", _field_texts("prompt"))
 _ANTHROPIC = _chat_api(ANTHROPIC, anthropic_error, _anthropic_too_long)
 _OLLAMA_CHAT = _chat_api(CHAT, ollama.error_body, _ollama_too_long, num_ctx=True)
 _OLLAMA_TEXT = Completion(

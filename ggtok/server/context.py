@@ -11,7 +11,7 @@ from typing import Any
 
 from ggtok import Tokenizer
 from ggtok.server import bodies
-from ggtok.server.fields import anything, quoted
+from ggtok.server.fields import anything, quote_value
 from ggtok.server.model_facts import context_length
 from ggtok.server.refusals import Refusal
 
@@ -65,8 +65,8 @@ async def _ask(model: str | None, ask: Ask) -> int:
         if _is_length(length):
             return int(length)
     raise Refusal(
-        f"the upstream server doesn't report the context length of {quoted(model)}; start ggtok "
-        "with --limit N",
+        f"the upstream server doesn't report the context length of {quote_value(model)}; start "
+        "ggtok with --limit N",
         "server_error",
     )
 
@@ -86,7 +86,7 @@ def _ollama(answer: Any, model: str | None) -> Any:
     return _NOT_LOADED
 
 
-def _listed(field: str) -> Callable[[Any, str | None], Any]:
+def _field_of_model(field: str) -> Callable[[Any, str | None], Any]:
     def found(answer: Any, model: str | None) -> Any:
         rows = anything(answer, "data")
         rows = rows if isinstance(rows, list) else []
@@ -101,8 +101,8 @@ _OLLAMA = "/api/ps"
 _QUESTIONS = (
     ("/props", _llama_server),
     (_OLLAMA, _ollama),
-    ("/v1/models", _listed("max_model_len")),  # vLLM
-    ("/api/v0/models", _listed("loaded_context_length")),  # LM Studio
+    ("/v1/models", _field_of_model("max_model_len")),  # vLLM
+    ("/api/v0/models", _field_of_model("loaded_context_length")),  # LM Studio
 )
 
 
@@ -110,9 +110,9 @@ def _is_length(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def parsed(data: bytes) -> Any:
+def parse_answer(data: bytes) -> Any:
     """Parses an answer's JSON; returns None if it isn't JSON."""
     try:
-        return bodies.parse(data)
+        return bodies.parse_body(data)
     except Refusal:
         return None

@@ -20,7 +20,7 @@ def has(value: Any, name: str) -> bool:
     return isinstance(value, dict) and name in value
 
 
-def text(value: Any, name: str, default: str = "") -> str:
+def text_field(value: Any, name: str, default: str = "") -> str:
     found = value.get(name) if isinstance(value, dict) else None
     return found if isinstance(found, str) else default
 
@@ -58,7 +58,7 @@ def object_of(body: Any) -> dict[str, Any]:
     return body
 
 
-def typed(fields: dict[str, Any], name: str, wanted: type) -> Any:
+def typed_field(fields: dict[str, Any], name: str, wanted: type) -> Any:
     """Returns a field. Raises Refusal if it is missing or has another type."""
     value = fields.get(name)
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
@@ -67,7 +67,7 @@ def typed(fields: dict[str, Any], name: str, wanted: type) -> Any:
 
 
 def optional(fields: dict[str, Any], name: str, wanted: type) -> Any:
-    return None if fields.get(name) is None else typed(fields, name, wanted)
+    return None if fields.get(name) is None else typed_field(fields, name, wanted)
 
 
 def truth(fields: dict[str, Any], name: str, default: bool) -> bool:
@@ -86,11 +86,11 @@ def valid_ids(value: Any, name: str, tok: Tokenizer) -> list[int]:
         raise Refusal(f"{name} must be an array, not {kind(value)}")
     for i, id in enumerate(value):
         if type(id) is not int:
-            raise Refusal(f"{name}[{i}] must be an integer, not {quoted(id)}")
+            raise Refusal(f"{name}[{i}] must be an integer, not {quote_value(id)}")
     return arguments.token_ids(value, tok.n_tokens, name)
 
 
-def quoted(value: Any, most: int = 80) -> str:
+def quote_value(value: Any, most: int = 80) -> str:
     """Returns a value for a message: a text's first `most` characters or a number, quoted, and the
     type of any other value, which may be large or deeply nested."""
     if isinstance(value, str):

@@ -26,10 +26,10 @@ def check_generates_nothing(path: str, exact: bool) -> None:
             cpp-httplib also decodes %u0063.
     """
     if not exact or not _GENERATES_NOTHING.fullmatch(path):
-        raise uncounted("its path isn't one of those that generate nothing")
+        raise uncounted_refusal("its path isn't one of those that generate nothing")
 
 
-def uncounted(reason: str) -> Refusal:
+def uncounted_refusal(reason: str) -> Refusal:
     return Refusal(
         f"the prompt of this request can't be counted, so the limit of its length refuses it: "
         f"{reason} (ggtok serve --limit-unknown pass passes such requests on)"

@@ -25,7 +25,7 @@ def has_body(headers: Headers) -> bool:
     )
 
 
-def forwarded(headers: Headers, own: set[bytes]) -> Headers:
+def forward_headers(headers: Headers, own: set[bytes]) -> Headers:
     """Returns the headers to pass on: all except `own` and those for a single connection."""
     listed = {
         part.strip().lower()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.fields import anything, object_of, typed
+from ggtok.server.fields import anything, object_of, typed_field
 from ggtok.server.refusals import Refusal
 
 
@@ -17,7 +17,7 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
 
 def tokencount(call: Call) -> object:
     tok = call.model().tok
-    prompt = typed({"prompt": "", **object_of(call.body)}, "prompt", str)
+    prompt = typed_field({"prompt": "", **object_of(call.body)}, "prompt", str)
     special = bool(anything(call.body, "special", True))
     ids = tok.encode(prompt, add_special=special, parse_special=True)
     return {"value": len(ids), "ids": ids}

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.fields import object_of, typed, valid_ids
+from ggtok.server.fields import object_of, typed_field, valid_ids
 from ggtok.server.llama_server import joined_pieces
 
 
 def tokenize(call: Call) -> object:
-    return {"tokens": _ids(call)}
+    return {"tokens": _encode_input(call)}
 
 
 def count(call: Call) -> object:
-    return {"count": len(_ids(call))}
+    return {"count": len(_encode_input(call))}
 
 
-def _ids(call: Call) -> list[int]:
-    text = typed(object_of(call.body), "input", str)
+def _encode_input(call: Call) -> list[int]:
+    text = typed_field(object_of(call.body), "input", str)
     return call.model().tok.encode(text, parse_special=True)
 
 

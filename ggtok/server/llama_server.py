@@ -135,13 +135,13 @@ def models(call: Call, upstream: Any = None) -> dict[str, Any]:
         if model.tok is not None or len(registry.models) == 1:
             with suppress(Refusal):
                 served = registry.get(model.name, call.ready)
-        rows.append(model_facts.listed(model, served))
+        rows.append(model_facts.model_row(model, served))
     answer = {
         "models": [model_facts.details(model) for model in offered],
         "object": "list",
         "data": rows,
     }
-    return answer if upstream is None else model_facts.merged(answer, upstream)
+    return answer if upstream is None else model_facts.merge_model_lists(answer, upstream)
 
 
 def props(call: Call) -> object:

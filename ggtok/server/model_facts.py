@@ -9,7 +9,7 @@ from ggtok.chat import api
 from ggtok.errors import TemplateError
 from ggtok.server import bodies
 from ggtok.server.chat_prompts import media_marker
-from ggtok.server.fields import anything, text
+from ggtok.server.fields import anything, text_field
 from ggtok.server.registry import AllowedModel, Served
 
 BUILD = f"b11549-ggtok-{__version__}"  # names the build of llama.cpp that gives the same answers
@@ -22,7 +22,7 @@ _VOCAB_TYPES = {
 }
 
 
-def number(tok: Tokenizer, name: str) -> int:
+def architecture_number(tok: Tokenizer, name: str) -> int:
     """Returns the number in a key of the model's architecture, such as ``context_length``, or 0 if
     the file lacks the key."""
     return tok._loaded.number(name) or 0
@@ -32,7 +32,7 @@ def context_length(tok: Tokenizer) -> int:
     return tok.context_length or 0
 
 
-def listed(model: AllowedModel, served: Served | None) -> dict[str, Any]:
+def model_row(model: AllowedModel, served: Served | None) -> dict[str, Any]:
     """Returns a model's row in /v1/models, with null as `meta` if the model isn't loaded."""
     return {
         "id": model.shown,
@@ -52,7 +52,7 @@ def _meta(tok: Tokenizer) -> dict[str, Any]:
         "n_vocab": tok.n_tokens,
         "n_ctx": context_length(tok),
         "n_ctx_train": context_length(tok),
-        "n_embd": number(tok, "embedding_length"),
+        "n_embd": architecture_number(tok, "embedding_length"),
     }
 
 
@@ -80,7 +80,7 @@ def details(model: AllowedModel) -> dict[str, Any]:
     }
 
 
-def merged(ours: dict[str, Any], theirs: Any) -> dict[str, Any]:
+def merge_model_lists(ours: dict[str, Any], theirs: Any) -> dict[str, Any]:
     """Returns the upstream server's list of models and, after its rows, those of our models that it
     lacks. If `theirs` isn't a list of models, or is nested too deeply to be written, returns
     `ours`."""
@@ -94,7 +94,7 @@ def merged(ours: dict[str, Any], theirs: Any) -> dict[str, Any]:
     for field, name in ("data", "id"), ("models", "name"):  # Ollama and vLLM lack `models`
         rows = theirs.get(field)
         if isinstance(rows, list):
-            names = {text(row, name) for row in rows}
+            names = {text_field(row, name) for row in rows}
             merged[field] = rows + [row for row in ours[field] if row[name] not in names]
     return merged
 

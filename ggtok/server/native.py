@@ -19,7 +19,7 @@ from ggtok.server import bodies
 from ggtok.server.chat_prompts import media_marker
 from ggtok.server.decoded import check_decoded_size
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.fields import kind, object_of, optional, quoted, valid_ids
+from ggtok.server.fields import kind, object_of, optional, quote_value, valid_ids
 from ggtok.server.refusals import Refusal
 from ggtok.server.registry import unreadable
 from ggtok.server.vllm import keeps_template
@@ -43,7 +43,7 @@ class _TypedBody:
         for name in self.fields:
             if name not in known:
                 raise Refusal(
-                    f"unknown field {quoted(name)}; the fields are {', '.join(sorted(known))}"
+                    f"unknown field {quote_value(name)}; the fields are {', '.join(sorted(known))}"
                 )
 
     def get(self, name: str, wanted: type, default: Any) -> Any:
@@ -208,15 +208,15 @@ def explain(call: Call) -> object:
             f"the text has {size} bytes, and the server explains at most {_MOST_EXPLAINED}: send "
             "the part in question"
         )
-    return _spelled(asdict(call.model().tok.explain(text, **body.flags())))
+    return _texts_as_bytes(asdict(call.model().tok.explain(text, **body.flags())))
 
 
-def _spelled(value: Any) -> Any:
+def _texts_as_bytes(value: Any) -> Any:
     """Converts an explanation's texts that aren't UTF-8 to lists of bytes, as in /tokenize."""
     if isinstance(value, dict):
-        return {name: _spelled(item) for name, item in value.items()}
+        return {name: _texts_as_bytes(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_spelled(item) for item in value]
+        return [_texts_as_bytes(item) for item in value]
     if isinstance(value, str) and not value.isascii():
         data = value.encode("utf-8", "surrogateescape")
         return value if data.decode("utf-8", "replace") == value else list(data)

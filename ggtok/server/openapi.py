@@ -37,7 +37,7 @@ def exactly(required: str = "", **properties: Json) -> Json:
     return {**fields(required, **properties), "additionalProperties": False}
 
 
-def counted(**properties: Json) -> Json:
+def token_count_schema(**properties: Json) -> Json:
     """Returns the schema for an answer that contains a number of tokens, with the optional field
     `uncounted_parts`."""
     made = answer(**properties)
@@ -98,14 +98,14 @@ _CHAT = fields("messages", model=MODEL, messages=MESSAGES, tools=array(OBJECT))
 _CHAT_TOKENS = PathDescription(
     _LLAMA,
     "Tokens of a request to /v1/chat/completions",
-    counted(object=STRING, input_tokens=INTEGER),
+    token_count_schema(object=STRING, input_tokens=INTEGER),
     _CHAT,
     {"messages": _HELLO},
 )
 _RESPONSE_TOKENS = PathDescription(
     _LLAMA,
     "Tokens of a request to /v1/responses",
-    counted(object=STRING, input_tokens=INTEGER),
+    token_count_schema(object=STRING, input_tokens=INTEGER),
     fields("input", model=MODEL, input=either(STRING, array(OBJECT)), instructions=STRING),
     {"input": "Hello"},
 )
@@ -117,7 +117,7 @@ ROWS: dict[str, PathDescription] = {
         "Ids of a text: as llama-server for `content`, as vLLM for `prompt` or `messages`",
         either(
             answer(tokens=either(IDS, PIECES), count=INTEGER),
-            counted(
+            token_count_schema(
                 tokens=IDS,
                 count=INTEGER,
                 max_model_len=INTEGER,
@@ -175,7 +175,7 @@ ROWS: dict[str, PathDescription] = {
     "/v1/messages/count_tokens": PathDescription(
         _LLAMA,
         "Tokens of a request to Anthropic's /v1/messages",
-        counted(input_tokens=INTEGER),
+        token_count_schema(input_tokens=INTEGER),
         fields(
             "messages",
             model=MODEL,
@@ -301,7 +301,7 @@ ROWS: dict[str, PathDescription] = {
     "/v1/ggtok/count_chat": PathDescription(
         _OWN,
         "The number of tokens of a conversation, and the model's context length",
-        counted(count=INTEGER, context_length=nullable(INTEGER)),
+        token_count_schema(count=INTEGER, context_length=nullable(INTEGER)),
         exactly(
             "messages",
             model=MODEL,

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ggtok.errors import InvalidValueError
-from ggtok.server.fields import quoted
+from ggtok.server.fields import quote_value
 from ggtok.server.refusals import Refusal, llama_server
 from ggtok.server.replies import Reply
 
@@ -85,7 +85,7 @@ class Origins:
             if not known:
                 name = _without_port(host.decode("latin-1"))
                 raise Refusal(
-                    f"{quoted(name)} isn't a name of this server; if it should be, start the "
+                    f"{quote_value(name)} isn't a name of this server; if it should be, start the "
                     "server with --allowed-host NAME",
                     "permission_error",
                 )
@@ -117,8 +117,8 @@ class Origins:
             return False
         if not self.any_origin and origin not in self.origins:
             raise Refusal(
-                f"pages of {quoted(origin.decode('latin-1'))} may not use this server; if they "
-                "should, start it with --cors-origin ORIGIN",
+                f"pages of {quote_value(origin.decode('latin-1'))} may not use this server; if "
+                "they should, start it with --cors-origin ORIGIN",
                 "permission_error",
             )
         return True

@@ -40,7 +40,7 @@ def html(call: Call) -> Response:
 @lru_cache(maxsize=4)  # slow clients share the bytes
 def _html(names: tuple[str, ...]) -> _Content:
     urls = {name: f"{_OWN}vocabulary?{urlencode({'model': name})}" for name in names}
-    return _Content.of(page.html([page.linked(*each) for each in urls.items()], server=_OWN))
+    return _Content.of(page.html([page.link_model(*each) for each in urls.items()], server=_OWN))
 
 
 def vocabulary(call: Call) -> Response:

@@ -18,7 +18,7 @@ from threading import Lock
 
 import ggtok
 from ggtok.errors import FileError, GGTokError, InvalidTypeError, InvalidValueError
-from ggtok.server.fields import quoted
+from ggtok.server.fields import quote_value
 from ggtok.server.folders import ServedFolder
 from ggtok.server.refusals import NotReady, Refusal, UnknownModel
 
@@ -163,13 +163,13 @@ class Registry:
                 message = "no model is served"
             raise UnknownModel(message, False)
         if not isinstance(name, str):
-            raise Refusal(f"model must be a string, not {quoted(name)}")
+            raise Refusal(f"model must be a string, not {quote_value(name)}")
         found = self._names.get(name)
         if found is None:
             self.require_scan(ready)
             found = self._names.get(ANY)
         if found is None:
-            message = f"unknown model {quoted(name, 200)}; known: {self._listed() or 'none'}"
+            message = f"unknown model {quote_value(name, 200)}; known: {self._listed() or 'none'}"
             raise UnknownModel(message, True)
         return found
 

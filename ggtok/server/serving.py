@@ -46,7 +46,7 @@ def configuration(app: Callable[..., Any], **more: Any) -> uvicorn.Config:
     )
 
 
-def run(
+def serve(
     make: Callable[..., Any],
     listening: socket.socket,
     *,

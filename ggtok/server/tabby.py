@@ -9,9 +9,9 @@ from ggtok import Tokenizer
 from ggtok.server import bodies, model_facts
 from ggtok.server.decoded import check_decoded_size
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.fields import anything, kind, object_of, optional, text, truth, valid_ids
+from ggtok.server.fields import anything, kind, object_of, optional, text_field, truth, valid_ids
 from ggtok.server.refusals import NotReady, Refusal
-from ggtok.server.vllm import rendered
+from ggtok.server.vllm import render_prompt
 
 # The fields of a message that templates see.
 _MESSAGE = ("content", "reasoning_content", "tool_calls", "tool_call_id")
@@ -43,7 +43,7 @@ def _prompt(call: Call, tok: Tokenizer, body: dict[str, Any], messages: list[Any
     tool_calls = [each for message in messages for each in _tool_calls(message)]
     bodies.check_parts([_arguments(each).encode() for each in tool_calls])
     name = "template_vars" if "template_vars" in body else "chat_template_kwargs"
-    prompt = rendered(
+    prompt = render_prompt(
         call,
         tok,
         [_message(message) for message in messages],
@@ -59,12 +59,12 @@ def _message(message: Any) -> dict[str, Any]:
     if not isinstance(message, dict):
         raise Refusal(f"a message must be an object, not {kind(message)}")
     made = {name: message[name] for name in _MESSAGE if message.get(name) is not None}
-    made["role"] = text(message, "role", "user")
+    made["role"] = text_field(message, "role", "user")
     if isinstance(made.get("content"), list):
-        parts = [part for part in made["content"] if text(part, "type", "text") == "text"]
-        made["content"] = "".join(text(part, "text") for part in parts)
+        parts = [part for part in made["content"] if text_field(part, "type", "text") == "text"]
+        made["content"] = "".join(text_field(part, "text") for part in parts)
     if _tool_calls(message):
-        made["tool_calls"] = [_parsed(tool_call) for tool_call in _tool_calls(message)]
+        made["tool_calls"] = [_parse_arguments(tool_call) for tool_call in _tool_calls(message)]
     return made
 
 
@@ -74,13 +74,13 @@ def _tool_calls(message: Any) -> list[Any]:
 
 
 def _arguments(tool_call: Any) -> str:
-    return text(anything(tool_call, "function"), "arguments")
+    return text_field(anything(tool_call, "function"), "arguments")
 
 
-def _parsed(tool_call: Any) -> Any:
+def _parse_arguments(tool_call: Any) -> Any:
     """Returns a tool call with its arguments as an object, if they are JSON."""
     with suppress(Refusal):
-        arguments = bodies.parse(_arguments(tool_call).encode())
+        arguments = bodies.parse_body(_arguments(tool_call).encode())
         return {**tool_call, "function": {**tool_call["function"], "arguments": arguments}}
     return tool_call
 

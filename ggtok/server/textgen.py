@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from ggtok.server import model_facts
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.fields import object_of, typed, valid_ids
+from ggtok.server.fields import object_of, typed_field, valid_ids
 from ggtok.server.llama_server import joined_pieces
 
 
 def encode(call: Call) -> object:
-    ids = _ids(call)
+    ids = _encode_prompt(call)
     return {"tokens": ids, "length": len(ids)}
 
 
 def token_count(call: Call) -> object:
-    return {"length": len(_ids(call))}
+    return {"length": len(_encode_prompt(call))}
 
 
-def _ids(call: Call) -> list[int]:
+def _encode_prompt(call: Call) -> list[int]:
     """Encodes a text with BOS, unless the text begins with it."""
-    text = typed(object_of(call.body), "text", str)
+    text = typed_field(object_of(call.body), "text", str)
     tok = call.model().tok
     bos = model_facts.piece(tok, tok.bos_id)
     has_bos = bool(bos) and text.startswith(bos or "")

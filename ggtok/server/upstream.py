@@ -28,16 +28,16 @@ from starlette.types import Message, Receive, Scope, Send
 from ggtok.errors import GGTokError, InvalidValueError
 from ggtok.server import bodies
 from ggtok.server.completions import COMPLETIONS, Completion, Prompts, errors_of, longest_possible
-from ggtok.server.context import Contexts, num_ctx, parsed
+from ggtok.server.context import Contexts, num_ctx, parse_answer
 from ggtok.server.endpoints import path_of
-from ggtok.server.fields import text
+from ggtok.server.fields import text_field
 from ggtok.server.generating import (
     NOT_GENERATING,
     check_generates_nothing,
     is_plain,
-    uncounted,
+    uncounted_refusal,
 )
-from ggtok.server.headers import KEYS, Headers, forwarded, has_body
+from ggtok.server.headers import KEYS, Headers, forward_headers, has_body
 from ggtok.server.kept import EarlierPrompts
 from ggtok.server.limits import LARGE, Bodies
 from ggtok.server.refusals import Refusal, UnknownModel
@@ -119,7 +119,7 @@ class Upstream:
             await self._client.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = _normalized(scope)
+        path = _normalize_path(scope)
         if self.active >= _MOST:
             refusal = Refusal("too many requests are passed on; try again", "unavailable_error")
             await Reply.of(refusal, errors_of(path))(scope, receive, send)
@@ -176,7 +176,7 @@ class Upstream:
         with self._bodies.reader() as body:
             data = await body.read(receive, scope["headers"])
             if self._refuses_unknown and not is_plain(scope["headers"]):
-                raise uncounted("its body is compressed, or isn't JSON in UTF-8")
+                raise uncounted_refusal("its body is compressed, or isn't JSON in UTF-8")
             counting = self._prompts(completion, scope, data)
             more = self._counts(scope["headers"], *await unless_disconnected(counting, receive))
             await self._pass_on(scope, _PassedBody(receive, data), send, more)
@@ -200,9 +200,9 @@ class Upstream:
 
         def count(ready: Ready | None) -> tuple[Prompts | None, str | None, int]:
             try:
-                body = bodies.parse(data)
+                body = bodies.parse_body(data)
                 # llama-server answers a request whose model isn't a name, too.
-                tok = self._registry.get(text(body, "model") or None, ready).tok
+                tok = self._registry.get(text_field(body, "model") or None, ready).tok
                 found = completion.measure(tok, body, self._image_tokens, self._count)
                 if self._limit is not None:
                     everything = bodies.parse_all(data)
@@ -214,12 +214,12 @@ class Upstream:
                 return None, None, 0
             except (Refusal, GGTokError, RecursionError, ValueError) as e:
                 if self._refuses_unknown:
-                    raise uncounted(str(e)) from None
+                    raise uncounted_refusal(str(e)) from None
                 # The upstream server may be able to answer it, or refuse it in its own words.
                 logger.warning("a prompt can't be counted: %s", type(e).__name__)
                 return None, None, 0
             wanted = num_ctx(body, tok) if completion.num_ctx else 0
-            return found, text(body, "model") or None, wanted
+            return found, text_field(body, "model") or None, wanted
 
         async with self._bodies.large if len(data) > LARGE else nullcontext():
             prompts, model, most = await self._workers.run(count, short=len(data) <= SMALL)
@@ -266,7 +266,7 @@ class Upstream:
             raise self._unreachable(e) from e
         finally:
             await response.aclose()
-        return parsed(data) if response.status_code == 200 else None
+        return parse_answer(data) if response.status_code == 200 else None
 
     # ---- passing on ----
 
@@ -304,7 +304,7 @@ class Upstream:
                     end = part[-1:] or end
                 last = b""
             except httpx2.TransportError as e:
-                last = self._broken(e, _normalized(scope), response.headers, end)
+                last = self._broken(e, _normalize_path(scope), response.headers, end)
                 if not last:
                     return  # the answer stays incomplete, so that the connection is closed
             await send(_body_message(last, False))
@@ -362,7 +362,7 @@ class Upstream:
     def _request_headers(self, headers: Headers) -> Headers:
         kept = [
             (name, value)
-            for name, value in forwarded(headers, _OWN_REQUEST)
+            for name, value in forward_headers(headers, _OWN_REQUEST)
             if not (self._key is not None and name in KEYS) and not self._is_ours(value)
         ]
         if self._key is not None:
@@ -378,7 +378,7 @@ class Upstream:
         # Content-Length is wrong if the body is chunked, or if there is none.
         if "transfer-encoding" in response.headers or response.status_code in _WITHOUT_BODY:
             own = own | {b"content-length"}
-        kept = forwarded(response.headers.raw, own)
+        kept = forward_headers(response.headers.raw, own)
         return [(name, _CONTROL.sub(b" ", value)) for name, value in kept]
 
     def _is_ours(self, value: bytes) -> bool:
@@ -448,7 +448,7 @@ class _PassedBody:
 _BEARER = b"bearer "
 
 
-def _normalized(scope: Scope) -> str:
+def _normalize_path(scope: Scope) -> str:
     """Returns a request's path without repeated slashes, a slash at the end and capital letters,
     which some servers ignore."""
     return _SLASHES.sub("/", path_of(scope)).rstrip("/").lower()

@@ -11,7 +11,7 @@ from ggtok.errors import GGTokError
 from ggtok.native import chat_calls
 from ggtok.server import model_facts
 from ggtok.server.endpoints import Call, Endpoint
-from ggtok.server.fields import anything, optional, text, truth, typed
+from ggtok.server.fields import anything, optional, text_field, truth, typed_field
 from ggtok.server.refusals import NotAlone, NotReady, Refusal
 
 LONGEST_TEMPLATE = 1 << 18  # characters of a template in a request; models' have up to 30,000
@@ -47,7 +47,7 @@ def _tokenize(call: Call) -> object:
     special = truth(body, "add_special_tokens", "prompt" in body)
     parts: list[media.Part] = []
     if "prompt" in body:
-        prompt = typed(body, "prompt", str)
+        prompt = typed_field(body, "prompt", str)
     else:
         prompt = _prompt(call, tok)
         parts = media.parts_of(body["messages"], "transformers")
@@ -56,7 +56,7 @@ def _tokenize(call: Call) -> object:
         "count": len(ids),
         "max_model_len": model_facts.context_length(tok),
         "tokens": ids,
-        "token_strs": _texts(tok, ids) if truth(body, "return_token_strs", False) else None,
+        "token_strs": _token_texts(tok, ids) if truth(body, "return_token_strs", False) else None,
     }
     if not parts:
         return answer
@@ -76,8 +76,8 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
         raise Refusal(
             "Cannot set both `continue_final_message` and `add_generation_prompt` to True."
         )
-    messages = [_message(message) for message in typed(body, "messages", list)]
-    return rendered(
+    messages = [_message(message) for message in typed_field(body, "messages", list)]
+    return render_prompt(
         call,
         tok,
         messages,
@@ -89,7 +89,7 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
     )
 
 
-def rendered(call: Call, tok: Tokenizer, messages: list[Any], **options: Any) -> str:
+def render_prompt(call: Call, tok: Tokenizer, messages: list[Any], **options: Any) -> str:
     """Returns the prompt of messages as transformers renders it, with these Options."""
     made = ChatOptions(like="transformers", **options)
     keep = keeps_template(call, tok, made.template)
@@ -124,12 +124,13 @@ def _message(message: Any) -> Any:
         return message
     kinds = {**media.KINDS, "audio_url": "audio"}
     parts = [
-        {"type": kinds[name]} if (name := text(part, "type")) in kinds else part for part in content
+        {"type": kinds[name]} if (name := text_field(part, "type")) in kinds else part
+        for part in content
     ]
     return {**message, "content": parts}
 
 
-def _texts(tok: Tokenizer, ids: list[int]) -> list[str]:
+def _token_texts(tok: Tokenizer, ids: list[int]) -> list[str]:
     """Returns the tokens' texts as the vocabulary spells them."""
     known = {id: tok.token_text(id).decode("utf-8", "replace") for id in set(ids)}
     return [known[id] for id in ids]

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import InvalidValueError, MissingExtraError, not_found
 from ggtok.sources.model_files import Found, Source
 from ggtok.sources.timeouts import telling
 
-__all__ = ["Found", "Source", "find", "telling"]
+__all__ = ["Found", "Source", "find_model", "telling"]
 
 
 # tiktoken's encodings, and the models that people name for them.
@@ -38,7 +38,7 @@ _ENCODINGS = {
 }
 
 
-def find(name: str) -> Found | None:
+def find_model(name: str) -> Found | None:
     """Returns the model with this name, or None if `name` is a path rather than a model's name.
 
     Raises:
@@ -57,44 +57,45 @@ def find(name: str) -> Found | None:
             f"https://openaipublic.blob.core.windows.net/encodings/{encoding}.tiktoken"
         )
     meant = listing.read_as(name)
-    found = _find(meant or name)
+    found = _find_by_scheme(meant or name)
     if found is None and (hint := listing.did_you_mean(name)):
-        raise not_found(f"{shown(name)}: no such file{hint}")
+        raise not_found(f"{printable(name)}: no such file{hint}")
     if found is not None and meant:
         return replace(found, source=replace(found.source, name=name))
     return found
 
 
-def _find(name: str) -> Found | None:
+def _find_by_scheme(name: str) -> Found | None:
     scheme, colon, rest = name.partition(":")
     if colon and scheme == "ollama":
         from ggtok.sources import ollama_store
 
-        return ollama_store.find(name, rest, _hint)
+        return ollama_store.find_in_store(name, rest, _hint)
     if colon and scheme == "lmstudio":
         from ggtok.sources import lmstudio
 
-        return lmstudio.find(name, rest, _hint)
+        return lmstudio.find_in_lmstudio(name, rest, _hint)
     if rest.startswith("//"):
         if scheme in ("https", "http"):
             try:
                 from ggtok.sources import http
             except ImportError:
                 raise MissingExtraError(
-                    f"{shown(name)}: reading over HTTP needs an extra: pip install 'ggtok[http]'"
+                    f"{printable(name)}: reading over HTTP needs an extra: pip install "
+                    "'ggtok[http]'"
                 ) from None
-            return http.find(name)
+            return http.find_url(name)
         if scheme != "hf":
             raise InvalidValueError(
-                f"{shown(name)}: unknown kind of source; the kinds are hf://, https://, ollama: "
-                "and lmstudio:"
+                f"{printable(name)}: unknown kind of source; the kinds are hf://, https://, "
+                "ollama: and lmstudio:"
             )
     elif scheme == "hf" and colon:
-        raise InvalidValueError(f"{shown(name)}: write hf://user/repo, with two slashes")
+        raise InvalidValueError(f"{printable(name)}: write hf://user/repo, with two slashes")
     from ggtok.sources import hub
 
-    repo = hub.parse(name)
-    return hub.find(repo, _hint) if repo else None
+    repo = hub.parse_repo(name)
+    return hub.find_in_repo(repo, _hint) if repo else None
 
 
 def _hint(name: str) -> str:

@@ -25,7 +25,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from ggtok.base.escape import one_line, shown
+from ggtok.base.escape import one_line, printable
 from ggtok.errors import InvalidValueError
 from ggtok.sources.timeouts import CallTimeout, call_with_timeout
 
@@ -267,11 +267,12 @@ class _Backend(httpcore2.NetworkBackend):
     def _refused(self, host: str, where: NetworkZone) -> Refused:
         if where < self._farthest:
             return Refused(
-                f"{shown(host)} is not this machine, and other machines are read only over https"
+                f"{printable(host)} is not this machine, and other machines are read only over "
+                "https"
             )
         return Refused(
             "it redirects from outside to this machine or into a private network "
-            f"({shown(host)}), where ggtok doesn't follow"
+            f"({printable(host)}), where ggtok doesn't follow"
         )
 
 
@@ -393,7 +394,7 @@ class Network:
             return httpcore2.HTTPProxy(where, auth, ssl_context=context, network_backend=backend)
         except (httpx2.InvalidURL, ValueError, RuntimeError) as e:
             raise InvalidValueError(
-                f"can't use the proxy that the environment names: {shown(str(e))}"
+                f"can't use the proxy that the environment names: {printable(str(e))}"
             ) from e
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ggtok.base.files import open_own, open_regular, read_regular, read_up_to
-from ggtok.sources.prefix import LIMIT, LIMIT_VARIABLE, TENSORS, number
+from ggtok.sources.prefix import LIMIT, LIMIT_VARIABLE, TENSORS, environment_number
 
 _FORMAT = "ggtok-vocabulary-1"
 _SUFFIX = ".vocabulary"
@@ -68,7 +68,7 @@ def _path(url: str) -> str:
     )
 
 
-def load(url: str) -> CacheEntry | None:
+def load_entry(url: str) -> CacheEntry | None:
     """Returns the entry for a URL, or None. Removes a damaged entry."""
     path = _path(url)
     try:
@@ -90,7 +90,7 @@ def load(url: str) -> CacheEntry | None:
 
 def _most() -> int:
     """Returns the maximum size of an entry in bytes."""
-    return _HEADER_MOST + number(LIMIT_VARIABLE, LIMIT) + TENSORS
+    return _HEADER_MOST + environment_number(LIMIT_VARIABLE, LIMIT) + TENSORS
 
 
 def _header(line: bytes) -> dict[str, object] | None:
@@ -104,7 +104,7 @@ def _header(line: bytes) -> dict[str, object] | None:
 def store(entry: CacheEntry) -> None:
     """Stores an entry, unless it exceeds the cache's limit. Replaces an older entry for the same
     URL."""
-    limit = number("GGTOK_CACHE_SIZE", _SIZE)
+    limit = environment_number("GGTOK_CACHE_SIZE", _SIZE)
     if len(entry.payload) > limit:
         return
     header = {

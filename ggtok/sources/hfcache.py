@@ -104,7 +104,7 @@ def llamacpp_folder() -> str:
 # ---- finding ----
 
 
-def find(repo: Repo) -> Cached | None:
+def find_cached(repo: Repo) -> Cached | None:
     """Returns the requested file if a cache has it, else None."""
     for folder in hub_folders():
         if cached := _in_hub_cache(folder, repo):
@@ -175,7 +175,7 @@ def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
 # ---- listing ----
 
 
-def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
+def list_cached(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
     """Yields the kind, loadable name and path of each possible model in the caches."""
     for folder in hub_folders():
         for entry in scan(folder, notes):

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import httpx2
 
 from ggtok._version import __version__
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import (
     FileError,
     InvalidValueError,
@@ -37,7 +37,7 @@ from ggtok.sources.connect import (
     zone_of_name,
 )
 from ggtok.sources.model_files import Found, Source
-from ggtok.sources.prefix import STEP, TENSORS, Prefix, number
+from ggtok.sources.prefix import STEP, TENSORS, Prefix, environment_number
 from ggtok.sources.timeouts import offline_reason, waiting
 
 _TIMEOUT_VARIABLE = "GGTOK_HTTP_TIMEOUT"
@@ -61,19 +61,19 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 _QUOTED_MOST = 200  # the most characters of a server's text that a message quotes
 
 
-def find(url: str) -> Found:
+def find_url(url: str) -> Found:
     """Returns the metadata of the GGUF file at a URL.
 
     The cached copy is used if the server confirms that the file is unchanged, if the server
     can't be reached, or if ggtok is offline.
     """
     with UrlReader(Network(), url, url, {}) as reader:
-        kept = download_cache.load(url)
+        kept = download_cache.load_entry(url)
         source = Source(url, "http", url=url)
         if offline := offline_reason():
             if kept is None:
                 raise not_found(
-                    f"{shown(url)}: not in the cache, and {offline} to download the file"
+                    f"{printable(url)}: not in the cache, and {offline} to download the file"
                 )
             return Found(source, kept.payload)
         reader.kept_validator = _sendable(kept.validator) if kept else ""
@@ -98,7 +98,7 @@ def _sendable(validator: str) -> str:
 
 def timeout() -> int:
     """Returns GGTOK_HTTP_TIMEOUT, in seconds."""
-    return min(number(_TIMEOUT_VARIABLE, _TIMEOUT), _TIMEOUT_MOST)
+    return min(environment_number(_TIMEOUT_VARIABLE, _TIMEOUT), _TIMEOUT_MOST)
 
 
 class _Broken(Exception):
@@ -125,7 +125,7 @@ class UrlReader:
     def __init__(self, net: Network, name: str, url: str, headers: Mapping[str, str]) -> None:
         """Sends `headers` (such as a token) only to the URL's own server."""
         self._net = net
-        self._name = shown(name)
+        self._name = printable(name)
         self._url = self._checked(url)
         self._headers = dict(headers)
         # The current URL after redirects, and the closest zone where its server may be.
@@ -150,7 +150,7 @@ class UrlReader:
         n / connect.SLOWEST seconds.
         """
         self._began = time.monotonic()
-        with waiting(f"{shown(self._url.host)} ({self._name})"):
+        with waiting(f"{printable(self._url.host)} ({self._name})"):
             self._read()
         return b"" if self.unchanged else self._prefix.whole(TENSORS)
 
@@ -201,7 +201,7 @@ class UrlReader:
         try:
             parsed = httpx2.URL(url)
         except (httpx2.InvalidURL, ValueError) as e:
-            raise InvalidValueError(f"{self._name}: not a URL: {shown(str(e))}") from None
+            raise InvalidValueError(f"{self._name}: not a URL: {printable(str(e))}") from None
         if reason := _unreadable(parsed):
             raise InvalidValueError(f"{self._name}: {reason}")
         return parsed.copy_with(fragment=None)
@@ -213,9 +213,10 @@ class UrlReader:
             reason = _unreadable(parsed)
         except (httpx2.InvalidURL, ValueError) as e:
             # The query may contain a signature.
-            to = shown(where.partition("?")[0], _QUOTED_MOST)
+            to = printable(where.partition("?")[0], _QUOTED_MOST)
             raise self._error(
-                f"the server redirects to '{to}', which is not a URL: {shown(str(e), _QUOTED_MOST)}"
+                f"the server redirects to '{to}', which is not a URL: "
+                f"{printable(str(e), _QUOTED_MOST)}"
             ) from None
         if reason:
             raise InvalidValueError(f"{self._name}: the server redirects, but {reason}")
@@ -260,8 +261,8 @@ class UrlReader:
                 coding = answer.header("Content-Encoding") or "identity"
                 if coding != "identity":
                     raise self._error(
-                        f"the server sends it {shown(coding, _QUOTED_MOST)}-encoded, although the "
-                        "request asks for no encoding"
+                        f"the server sends it {printable(coding, _QUOTED_MOST)}-encoded, although "
+                        "the request asks for no encoding"
                     )
                 self._check_validator(answer)
                 self._get_part(answer, wanted) if status == 206 else self._get_all(answer)
@@ -304,7 +305,7 @@ class UrlReader:
         match = _CONTENT_RANGE.fullmatch(header)
         if not match:
             raise self._error(
-                f"no range but '{shown(header, _QUOTED_MOST)}' in an answer with status 206"
+                f"no range but '{printable(header, _QUOTED_MOST)}' in an answer with status 206"
             )
         start, end = int(match[1]), int(match[2]) + 1
         total = None if match[3] == "*" else int(match[3])
@@ -327,7 +328,9 @@ class UrlReader:
         length = answer.header("Content-Length")
         if length is not None:
             if not _LENGTH.fullmatch(length):
-                raise self._error(f"the server sends a wrong size: {shown(length, _QUOTED_MOST)}")
+                raise self._error(
+                    f"the server sends a wrong size: {printable(length, _QUOTED_MOST)}"
+                )
             self._set_size(int(length))
         known, at = len(data), 0
         wanted = 0
@@ -352,7 +355,7 @@ class UrlReader:
         length = answer.header("Content-Length")
         if length is not None and length != str(n):
             raise self._error(
-                f"the server sends {shown(length, _QUOTED_MOST)} bytes as a range of {n}"
+                f"the server sends {printable(length, _QUOTED_MOST)} bytes as a range of {n}"
             )
 
     def _set_size(self, total: int | None) -> None:
@@ -385,7 +388,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 def _address(url: httpx2.URL) -> str:
     """Returns a URL for messages, without possible secrets such as signatures and passwords."""
     bare = url.copy_with(query=None, fragment=None, username=None, password=None)
-    return shown(str(bare), _QUOTED_MOST)
+    return printable(str(bare), _QUOTED_MOST)
 
 
 def _is_etag(validator: str) -> bool:
@@ -393,4 +396,4 @@ def _is_etag(validator: str) -> bool:
 
 
 def _reason(answer: Answer) -> str:
-    return f"the server answers {answer.status} {shown(answer.reason, _QUOTED_MOST)}".rstrip()
+    return f"the server answers {answer.status} {printable(answer.reason, _QUOTED_MOST)}".rstrip()

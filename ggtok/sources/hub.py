@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ggtok._version import __version__
-from ggtok.base.escape import one_line, shown
+from ggtok.base.escape import one_line, printable
 from ggtok.errors import (
     FileError,
     GGTokError,
@@ -42,7 +42,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SYNTAX = "hf://user/repo[@revision]/file.gguf or hf://user/repo[@revision][:quant]"
 
 
-def parse(name: str) -> Repo | None:
+def parse_repo(name: str) -> Repo | None:
     """Returns the repository that a name refers to, or None if it refers to none."""
     if not name.startswith("hf://"):
         match = _NAME.fullmatch(name)
@@ -57,34 +57,35 @@ def parse(name: str) -> Repo | None:
         repo, colon, quant = repo.partition(":")
         if colon and not quant:
             raise InvalidValueError(
-                f"{shown(name)}: a quantization is missing after ':' ({_SYNTAX})"
+                f"{printable(name)}: a quantization is missing after ':' ({_SYNTAX})"
             )
     repo, at, revision = repo.partition("@")
     # In a name, a revision such as refs/pr/1 is written with %2F.
     revision = revision.replace("%2F", "/").replace("%2f", "/")
     if not _ID.fullmatch(repo) or (at and not revision) or file == "":
         raise InvalidValueError(
-            f"{shown(name)}: not the name of a file or model in a repository ({_SYNTAX})"
+            f"{printable(name)}: not the name of a file or model in a repository ({_SYNTAX})"
         )
     for path in (file or "", revision):
         if path.startswith("/") or ".." in path.split("/"):
             raise InvalidValueError(
-                f"{shown(name)}: a path in a repository has no '..' and no empty parts ({_SYNTAX})"
+                f"{printable(name)}: a path in a repository has no '..' and no empty parts "
+                f"({_SYNTAX})"
             )
     return Repo(name, repo, revision or None, first(file) if file else None, quant or None)
 
 
-def find(repo: Repo, did_you_mean: Hint) -> Found:
+def find_in_repo(repo: Repo, did_you_mean: Hint) -> Found:
     """Finds the model on this machine, or else gets its metadata from the Hub."""
-    if cached := hfcache.find(repo):
+    if cached := hfcache.find_cached(repo):
         return Found(Source(repo.name, cached.kind, path=cached.path))
     hub = _Hub(repo, did_you_mean)
     if hub.offline:
         if found := hub.kept():
             return found
         raise not_found(
-            f"{shown(repo.name)}: not in the caches of this machine, and {hub.offline} to look on "
-            "the Hub"
+            f"{printable(repo.name)}: not in the caches of this machine, and {hub.offline} to look "
+            "on the Hub"
         )
     try:
         return hub.fetch()
@@ -115,7 +116,7 @@ def repository(name: str) -> Repo | None:
         InvalidValueError: a ``hf://`` name is malformed.
     """
     page = re.match(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)", name)
-    repo = parse(page[1] if page else name)
+    repo = parse_repo(page[1] if page else name)
     return None if repo is None or repo.file or repo.quant else repo
 
 
@@ -133,8 +134,8 @@ def tokenizer_folder(name: str) -> str:
     repo = repository(name)
     if repo is None:
         raise InvalidValueError(
-            f"{shown(name) or repr(name)}: neither a file or folder nor the name of a repository "
-            "(user/repo)"
+            f"{printable(name) or repr(name)}: neither a file or folder nor the name of a "
+            "repository (user/repo)"
         )
     return _Hub(repo, lambda _: "").tokenizer_folder()
 
@@ -146,7 +147,7 @@ def _huggingface_hub(name: str) -> Any:
         import huggingface_hub.utils
     except ImportError:
         raise MissingExtraError(
-            f"{shown(name)}: no such file, and no such model in the caches of this machine; to "
+            f"{printable(name)}: no such file, and no such model in the caches of this machine; to "
             "look on the Hugging Face Hub, install the extra: pip install 'ggtok[hub]'"
         ) from None
     return huggingface_hub
@@ -203,7 +204,7 @@ class _Hub:
     def __init__(self, repo: Repo, did_you_mean: Hint) -> None:
         self.repo = repo
         self._did_you_mean = did_you_mean
-        self.shown = shown(repo.name)
+        self.shown = printable(repo.name)
         self._reached = False
         self.hf = _huggingface_hub(repo.name)
         unset = self.hf.constants.HF_HUB_OFFLINE and "HF_HUB_OFFLINE is set: unset it"
@@ -224,7 +225,7 @@ class _Hub:
             unquote(entry.url[len(prefix) :]): entry for entry in download_cache.entries(prefix)
         }
         file = self.repo.pick(sorted(kept))
-        entry = download_cache.load(kept[file].url) if file else None
+        entry = download_cache.load_entry(kept[file].url) if file else None
         if entry is None:
             return None
         return Found(Source(self.repo.name, "hf", url=entry.url), entry.payload)
@@ -241,7 +242,7 @@ class _Hub:
         clock = connect.Clock(min(http.timeout(), _REACH))
         try:
             url = httpx2.URL(self._url("x"))
-            with waiting(f"{shown(url.host)} ({self.shown})"), connect.Network() as net:
+            with waiting(f"{printable(url.host)} ({self.shown})"), connect.Network() as net:
                 net.reach(url, clock)
         except (connect.Late, ConnectionError, httpx2.InvalidURL) as e:
             raise self._unreachable(str(e)) from e
@@ -257,7 +258,7 @@ class _Hub:
         repo = self.repo
         file = repo.file or self._choose()
         url = self._url(file)
-        kept = download_cache.load(url)
+        kept = download_cache.load_entry(url)
         if kept is None or not _COMMIT.fullmatch(repo.revision or ""):  # a commit never changes
             meta = self._ask(lambda: self.hf.get_hf_file_metadata(url, **self._agent))
             if kept is None or not meta.etag or kept.validator != meta.etag:
@@ -308,7 +309,7 @@ class _Hub:
         for file, size in sizes.items():
             if not isinstance(size, int) or size > _MOST:
                 raise FileError(
-                    f"{self.shown}: {shown(file)} has more than {_MOST} bytes: too large for a "
+                    f"{self.shown}: {printable(file)} has more than {_MOST} bytes: too large for a "
                     "tokenizer"
                 )
             download = partial(self.hf.hf_hub_download, repo.id, file, revision=repo.revision)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from urllib.parse import unquote
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.base.files import open_regular
 from ggtok.errors import GGTokError
 from ggtok.native import peek
@@ -71,8 +71,8 @@ class Survey:
             lines.append("no models found; ggtok looked in these folders:")
             for source, folder in self.looked:
                 missing = "" if os.path.lexists(folder) else " (does not exist)"
-                lines.append(f"  {source}: {shown(folder)}{missing}")
-        lines += [f"can't read {shown(u.path)}: {shown(u.reason)}" for u in self.unreadable]
+                lines.append(f"  {source}: {printable(folder)}{missing}")
+        lines += [f"can't read {printable(u.path)}: {printable(u.reason)}" for u in self.unreadable]
         return lines
 
 
@@ -84,7 +84,7 @@ def _stores() -> Iterator[tuple[str, str]]:
     yield from (("lmstudio", folder) for folder in lmstudio.model_folders())
 
 
-def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterator[ListedModel]:
+def list_models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterator[ListedModel]:
     """Yields the models in `folders`, or, if `folders` is empty, the models of every source.
 
     `survey` is complete when the iteration ends.
@@ -105,7 +105,9 @@ def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterato
                     path = os.path.join(folder, *file.split("/"))
                     yield summed_up("file", path, path)
         return
-    every = chain(hfcache.models(notes), ollama_store.models(notes), lmstudio.models(notes))
+    every = chain(
+        hfcache.list_cached(notes), ollama_store.list_store(notes), lmstudio.list_lmstudio(notes)
+    )
     for source, name, found in every:
         if isinstance(found, Exception):
             yield ListedModel(source, name, None, error=_reason(found, name))
@@ -189,7 +191,7 @@ def did_you_mean(name: str) -> str:
         meant = [f"ollama:{name}"]  # `name` has the form that Ollama's own commands use
     if not meant:
         return ""
-    *others, last = (shown(m, 200) for m in meant)
+    *others, last = (printable(m, 200) for m in meant)
     return f"; did you mean {', '.join(others)}{' or ' if others else ''}{last}?"
 
 
@@ -209,7 +211,7 @@ def _near_files(name: str) -> list[str]:
 def _near_models(name: str) -> list[str]:
     """Returns the names of similar models on this machine, as ggtok.load accepts them."""
     bare = _bare(name)
-    plain = {known: _bare(known) for known in _known()}
+    plain = {known: _bare(known) for known in _known_names()}
     model = bare.partition(":")[0]
     same = [known for known, its in plain.items() if its == bare]
     same += [
@@ -229,10 +231,12 @@ def _nearest(name: str, plain: dict[str, str], alike: float = _ALIKE) -> list[st
     return [by_text[text] for text in near]
 
 
-def _known() -> Iterator[str]:
-    yield from (known for _, known, found in ollama_store.models() if isinstance(found, str))
-    repos = (known.removeprefix("hf://") for kind, known, _ in hfcache.models() if kind == "hf")
-    studios = (known for _, known, _ in lmstudio.models())
+def _known_names() -> Iterator[str]:
+    yield from (known for _, known, found in ollama_store.list_store() if isinstance(found, str))
+    repos = (
+        known.removeprefix("hf://") for kind, known, _ in hfcache.list_cached() if kind == "hf"
+    )
+    studios = (known for _, known, _ in lmstudio.list_lmstudio())
     # Suggest repositories and folders rather than single files.
     yield from dict.fromkeys("/".join(known.split("/")[:2]) for known in chain(repos, studios))
 

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.base.files import read_regular
 from ggtok.errors import InvalidValueError, not_found
 from ggtok.sources.model_files import (
@@ -62,7 +62,7 @@ def _chosen(home: str) -> str | None:
     return folder if isinstance(folder, str) and folder else None
 
 
-def find(name: str, rest: str, did_you_mean: Hint) -> Found:
+def find_in_lmstudio(name: str, rest: str, did_you_mean: Hint) -> Found:
     """Returns the model ``publisher/model`` or ``publisher/model/file.gguf``.
 
     If a model has several files, the quantization after ``:`` (``@`` in LM Studio) selects one;
@@ -71,7 +71,7 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
     parts = rest.split("/", 2)
     if len(parts) < 2 or not all(parts) or ".." in rest.split("/") or "\\" in rest:
         raise InvalidValueError(
-            f"{shown(name)}: LM Studio's models are "
+            f"{printable(name)}: LM Studio's models are "
             "lmstudio:publisher/model[:quant] or lmstudio:publisher/model/file.gguf"
         )
     publisher, model, *file = parts
@@ -93,12 +93,12 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
             return Found(Source(name, "lmstudio", path=os.path.join(place, *chosen.split("/"))))
     if available:
         raise not_found(no_model(name, available, quant or (file[0] if file else None)))
-    where = " or ".join(map(shown, model_folders()))
+    where = " or ".join(map(printable, model_folders()))
     hint = did_you_mean(name)
-    raise not_found(f"{shown(name)}: LM Studio has no such model in {where}{hint}")
+    raise not_found(f"{printable(name)}: LM Studio has no such model in {where}{hint}")
 
 
-def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
+def list_lmstudio(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
     """Yields the kind, loadable name and path of each possible model."""
     for folder in model_folders():
         for file in files(folder, notes):

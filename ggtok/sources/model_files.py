@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import not_found
 
 # ---- the result of a lookup ----
@@ -90,8 +90,8 @@ def first_shard(path: str) -> str:
     name = first(path)
     if name != path and os.path.exists(path) and not os.path.exists(name):
         raise not_found(
-            f"{shown(path)}: the first file of a split model has the vocabulary, but "
-            f"{shown(name)} is missing"
+            f"{printable(path)}: the first file of a split model has the vocabulary, but "
+            f"{printable(name)} is missing"
         )
     return name
 
@@ -127,12 +127,12 @@ def choose(paths: Iterable[str], quant: str | None) -> str | None:
 def no_model(name: str, paths: Iterable[str], quant: str | None) -> str:
     """Returns the error message for a repository without such a model."""
     models = sorted(path for path in paths if is_model(path))
-    what = f"no GGUF model of quantization '{shown(quant)}'" if quant else "no GGUF model"
+    what = f"no GGUF model of quantization '{printable(quant)}'" if quant else "no GGUF model"
     if not models:
-        return f"{shown(name)}: there is {what}"
-    listed = ", ".join(shown(model, 200) for model in models[:8])
+        return f"{printable(name)}: there is {what}"
+    listed = ", ".join(printable(model, 200) for model in models[:8])
     more = f" and {len(models) - 8} more" if len(models) > 8 else ""
-    return f"{shown(name)}: there is {what}; these are there: {listed}{more}"
+    return f"{printable(name)}: there is {what}; these are there: {listed}{more}"
 
 
 # ---- the search of folders ----

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.base.files import read_regular
 from ggtok.errors import FileError, InvalidValueError, VocabError, not_found, not_permitted
 from ggtok.sources.model_files import Found, Hint, Notes, Source, in_any_case, scan
@@ -58,11 +58,11 @@ def _parts(name: str, rest: str) -> tuple[str, str, str, str]:
         if _HOST_PART.fullmatch(host) and all(map(_PART.fullmatch, (namespace, model, tag))):
             return host, namespace, model, tag
     raise InvalidValueError(
-        f"{shown(name)}: Ollama's names are ollama:[host/][namespace/]model[:tag]"
+        f"{printable(name)}: Ollama's names are ollama:[host/][namespace/]model[:tag]"
     )
 
 
-def find(name: str, rest: str, did_you_mean: Hint) -> Found:
+def find_in_store(name: str, rest: str, did_you_mean: Hint) -> Found:
     """Returns the model that Ollama calls `rest`."""
     parts = _parts(name, rest)
     for store in stores():
@@ -71,12 +71,12 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
                 return Found(_source(name, store, manifest))
         if _forbidden(store):
             raise not_permitted(
-                f"{shown(name)}: permission denied: the model may be in Ollama's store "
-                f"{shown(store)}, which this user can't read"
+                f"{printable(name)}: permission denied: the model may be in Ollama's store "
+                f"{printable(store)}, which this user can't read"
             )
-    where = " or ".join(map(shown, stores()))
+    where = " or ".join(map(printable, stores()))
     hint = did_you_mean(name) or "; 'ollama pull' downloads it, 'ggtok list' shows what is there"
-    raise not_found(f"{shown(name)}: Ollama has no such model in {where}{hint}")
+    raise not_found(f"{printable(name)}: Ollama has no such model in {where}{hint}")
 
 
 def _forbidden(store: str) -> bool:
@@ -114,8 +114,8 @@ def _source(name: str, store: str, path: str) -> Source:
     if _MODEL not in digests:
         kinds = ", ".join(sorted(kind.rpartition(".")[2] for kind in digests)) or "none"
         raise VocabError(
-            f"{shown(name)}: the model has no GGUF layer (its layers: {shown(kinds, _SHOWN)}): it "
-            "runs in Ollama's cloud, or is in another format"
+            f"{printable(name)}: the model has no GGUF layer (its layers: "
+            f"{printable(kinds, _SHOWN)}): it runs in Ollama's cloud, or is in another format"
         )
     blob = _blob(name, store, digests[_MODEL])
     template = None
@@ -143,8 +143,8 @@ def _runnable(name: str, store: str, manifest: dict[str, Any]) -> dict[str, Any]
         if child:
             return child
     raise VocabError(
-        f"{shown(name)}: the model has no GGUF layer; it is there only for these engines: "
-        f"{shown(', '.join(sorted(runners)), _SHOWN)}"
+        f"{printable(name)}: the model has no GGUF layer; it is there only for these engines: "
+        f"{printable(', '.join(sorted(runners)), _SHOWN)}"
     )
 
 
@@ -153,10 +153,11 @@ def _json(name: str, path: str) -> dict[str, Any]:
         manifest = json.loads(read_regular(path, _MANIFEST_MOST))
     except (OSError, ValueError, RecursionError) as e:
         raise FileError(
-            f"{shown(name)}: the manifest {shown(path)} can't be read: {shown(str(e), _SHOWN)}"
+            f"{printable(name)}: the manifest {printable(path)} can't be read: "
+            f"{printable(str(e), _SHOWN)}"
         ) from e
     if not isinstance(manifest, dict):
-        raise FileError(f"{shown(name)}: the manifest {shown(path)} is not a JSON object")
+        raise FileError(f"{printable(name)}: the manifest {printable(path)} is not a JSON object")
     return manifest
 
 
@@ -164,19 +165,20 @@ def _blob(name: str, store: str, digest: str) -> str:
     match = _DIGEST.fullmatch(digest)
     if not match:
         raise FileError(
-            f"{shown(name)}: the manifest names a layer '{shown(digest, 80)}', which is not a "
-            "SHA-256 digest"
+            f"{printable(name)}: the manifest names a layer '{printable(digest, 80)}', which is "
+            "not a SHA-256 digest"
         )
     for separator in "-:":
         path = os.path.join(store, "blobs", f"sha256{separator}{match[1].lower()}")
         if os.path.isfile(path):
             return path
     raise not_found(
-        f"{shown(name)}: the blob {digest} is missing in the store; 'ollama pull' the model again"
+        f"{printable(name)}: the blob {digest} is missing in the store; 'ollama pull' the model "
+        "again"
     )
 
 
-def models(notes: Notes = None) -> Iterator[tuple[str, str, str | Exception]]:
+def list_store(notes: Notes = None) -> Iterator[tuple[str, str, str | Exception]]:
     """Yields the kind, the loadable name, and the path or an error of each model in the stores."""
     for store in stores():
         seen = set()

@@ -13,7 +13,7 @@ import os
 import re
 from typing import Any, BinaryIO
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import FileError, GGUFError, InvalidTypeError, InvalidValueError
 from ggtok.native import metadata_size
 from ggtok.native.gguf import FileHeader
@@ -30,14 +30,14 @@ LIMIT_VARIABLE = "GGTOK_METADATA_LIMIT"
 LIMIT = 256 << 20
 
 
-def number(variable: str, default: int) -> int:
+def environment_number(variable: str, default: int) -> int:
     """Returns the number of bytes or seconds in an environment variable."""
     text = os.environ.get(variable, "")
     if not text:
         return default
     if not re.fullmatch("[0-9]{1,18}", text):
         raise InvalidValueError(
-            f"{variable} must be a number, not '{shown(text, 40)}' (at most 18 digits)"
+            f"{variable} must be a number, not '{printable(text, 40)}' (at most 18 digits)"
         )
     return int(text)
 
@@ -54,7 +54,7 @@ class Prefix:
         self.name = name
         self.data = bytearray()
         self.file_size: int | None = None
-        self._limit = number(LIMIT_VARIABLE, LIMIT)
+        self._limit = environment_number(LIMIT_VARIABLE, LIMIT)
 
     def size(self) -> int:
         """Returns the metadata's size if `data` has all of it, else the least number of bytes to
@@ -96,7 +96,7 @@ def read_file(file: Any, path: str | None = None) -> bytes:
         path: the file's name for error messages, if it isn't ``file.name``.
     """
     name = getattr(file, "name", None) if path is None else path
-    name = "the open file" if name is None or isinstance(name, int) else shown(str(name))
+    name = "the open file" if name is None or isinstance(name, int) else printable(str(name))
     prefix = Prefix(name)
     while wanted := prefix.wanted():
         try:
@@ -141,7 +141,7 @@ def check_whole(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
         GGUFError: the file is cut off.
     """
     while (end := metadata_size(data, size, name)) > len(data):
-        if end > number(LIMIT_VARIABLE, LIMIT):
+        if end > environment_number(LIMIT_VARIABLE, LIMIT):
             return
         fill(file, data, end)
     fill(file, data, min(end + _TENSORS, size))

@@ -18,7 +18,7 @@ from ggtok.native import (
     arrays,
     text_bytes,
 )
-from ggtok.native.arguments import is_one_of, iterated, on_main_thread, thread_count, truth
+from ggtok.native.arguments import is_one_of, iterate, on_main_thread, thread_count, truth
 from ggtok.native.contexts import Blocks
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
@@ -154,9 +154,9 @@ def _batch(
         sampling,
     )
     if is_column(texts):
-        from ggtok.arrow import exported
+        from ggtok.arrow import texts_of_exporter
 
-        column = exported(texts)
+        column = texts_of_exporter(texts)
         if column is not None:
             data = column.texts if lists is None else column.without_nulls()
             return native.encode_arrow(data, *args)
@@ -197,7 +197,7 @@ def _text_tuple(texts: types.Texts) -> tuple[types.Text, ...]:
     expected = "texts must be an iterable of texts"
     if isinstance(texts, (str, bytes, bytearray, memoryview)):
         raise InvalidTypeError(f"{expected}, not {type(texts).__name__}")
-    return tuple(iterated(texts, expected))  # type: ignore[arg-type]  # raises if not iterable
+    return tuple(iterate(texts, expected))  # type: ignore[arg-type]  # raises if not iterable
 
 
 def cores() -> int:

@@ -166,7 +166,7 @@ class _Check:
                 text = silent + _apart(pieces, silent) + silent
                 yield before + text + after
             for lead in LEADS:
-                if (mended := _mended(b"".join(pieces), lead)) is not None:
+                if (mended := _insert_lead_bytes(b"".join(pieces), lead)) is not None:
                     yield before + mended + after
 
     def _unnormalized(self, text: bytes) -> bytes | None:
@@ -288,7 +288,7 @@ def _without_space(text: bytes) -> bytes:
     return text[len(space) :]
 
 
-def _mended(text: bytes, lead: bytes) -> bytes | None:
+def _insert_lead_bytes(text: bytes, lead: bytes) -> bytes | None:
     """Inserts `lead` before each character that lacks the first of its four bytes.
 
     Returns None if there is no such character.

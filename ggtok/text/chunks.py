@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from ggtok import _types as types
 from ggtok.base.escape import number
 from ggtok.errors import InvalidTypeError, InvalidValueError
-from ggtok.native.arguments import index, iterated, text_bytes, truth
+from ggtok.native.arguments import index, iterate, text_bytes, truth
 from ggtok.native.contexts import Parts
 from ggtok.native.library import ADD_SPECIAL
 from ggtok.text import Chunk
@@ -63,7 +63,7 @@ def chunks(
     data, is_str = text_bytes(text), isinstance(text, str)
     parts = Parts(native)
     try:
-        found = list(_cut(parts, data, options))
+        found = list(_cut_chunks(parts, data, options))
     except _StuckError as stuck:
         needed = _enough(parts, data, options, stuck)
         raise InvalidValueError(
@@ -80,7 +80,7 @@ def _separators(at: Iterable[types.Text] | None) -> list[bytes]:
     expected = "at must be a collection of texts"
     if isinstance(at, (str, bytes, bytearray, memoryview)):
         raise InvalidTypeError(f"{expected}, not {type(at).__name__}")
-    found = [text_bytes(text, f"at[{i}]") for i, text in enumerate(iterated(at, expected))]
+    found = [text_bytes(text, f"at[{i}]") for i, text in enumerate(iterate(at, expected))]
     if b"" in found:
         raise InvalidValueError(f"at[{found.index(b'')}] is empty")
     return found
@@ -157,7 +157,7 @@ class TokenEnds:
         return 0
 
 
-def _cut(parts: Parts, data: bytes, options: ChunkOptions) -> Iterator[Chunk]:
+def _cut_chunks(parts: Parts, data: bytes, options: ChunkOptions) -> Iterator[Chunk]:
     flags = ADD_SPECIAL * options.add_special
     prefix = options.prefix
     room = options.n - parts.count(prefix, 0, len(prefix), flags)
@@ -355,7 +355,7 @@ def _enough(parts: Parts, data: bytes, options: ChunkOptions, stuck: _StuckError
         n = max(n, parts.count(text, 0, len(text), flags))
     while options.overlap:
         try:
-            for _ in _cut(parts, data, options._replace(n=n)):
+            for _ in _cut_chunks(parts, data, options._replace(n=n)):
                 pass
             break
         except _StuckError as e:

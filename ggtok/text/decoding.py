@@ -9,7 +9,7 @@ from ggtok import _types as types
 from ggtok.base.escape import quoted
 from ggtok.errors import ArgumentError, InvalidTypeError, InvalidValueError, TextDecodeError
 from ggtok.loading.loaded import Loaded
-from ggtok.native.arguments import byte_view, is_one_of, iterated, token_ids, truth, truth_or_none
+from ggtok.native.arguments import byte_view, is_one_of, iterate, token_ids, truth, truth_or_none
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ def decode_batch(
     decode: Callable[..., bytes], lists: Iterable[types.Ids], flags: Flags, errors: str
 ) -> list[str]:
     """Decodes each list of ids with `decode`, which is :meth:`ggtok.Tokenizer.decode_bytes`."""
-    remove, unparse, clean = checked(flags)
+    remove, unparse, clean = check_flags(flags)
     texts = []
-    for i, ids in enumerate(iterated(lists, "lists must be an iterable of lists of ids")):
+    for i, ids in enumerate(iterate(lists, "lists must be an iterable of lists of ids")):
         try:
             data = decode(ids, remove_special=remove, unparse_special=unparse, clean_spaces=clean)
         except ArgumentError as e:
             raise type(e)(f"lists[{i}]: {e}") from None
         try:
-            texts.append(decoded(data, errors))
+            texts.append(decode_bytes(data, errors))
         except TextDecodeError as e:
             if hasattr(e, "add_note"):  # from Python 3.11 on
                 e.add_note(f"in lists[{i}]")
@@ -39,7 +39,7 @@ def decode_batch(
     return texts
 
 
-def checked(flags: Flags) -> Flags:
+def check_flags(flags: Flags) -> Flags:
     remove, unparse, clean = flags
     return (
         truth(remove, "remove_special"),
@@ -48,7 +48,7 @@ def checked(flags: Flags) -> Flags:
     )
 
 
-def decoded(data: bytes, errors: str) -> str:
+def decode_bytes(data: bytes, errors: str) -> str:
     try:
         return data.decode("utf-8", errors)
     except UnicodeDecodeError as e:
@@ -73,7 +73,7 @@ def with_prefix(loaded: Loaded, prefix: object) -> list[int]:
     if isinstance(prefix, str):
         raise InvalidTypeError("prefix must be bytes, not str: pass prefix.encode()")
     begin = byte_view(prefix, "prefix must be bytes").tobytes()
-    pieces, ids = _sorted(loaded)
+    pieces, ids = _sort_pieces(loaded)
     # The range ends before the smallest byte string that is greater than all strings with this
     # prefix: the prefix without its trailing FF bytes, and with one added to its last byte.
     stem = begin.rstrip(b"\xff")
@@ -91,7 +91,7 @@ def heal(loaded: Loaded, ids: types.Ids) -> tuple[list[int], bytes]:
     return kept[:-1], piece
 
 
-def _sorted(loaded: Loaded) -> tuple[list[bytes], list[int]]:
+def _sort_pieces(loaded: Loaded) -> tuple[list[bytes], list[int]]:
     """Returns the non-empty pieces in sorted order, and the id of each."""
     found: tuple[list[bytes], list[int]] | None = loaded.memo.get("pieces")
     if found is None:
@@ -103,7 +103,7 @@ def _sorted(loaded: Loaded) -> tuple[list[bytes], list[int]]:
 
 def _begins_longer(loaded: Loaded, piece: bytes) -> bool:
     """Whether a longer piece begins with this one."""
-    pieces, _ = _sorted(loaded)
+    pieces, _ = _sort_pieces(loaded)
     # Skips equal pieces: the smallest longer piece would be this piece followed by NUL.
     at = bisect_left(pieces, piece + b"\0")
     return at < len(pieces) and pieces[at].startswith(piece)

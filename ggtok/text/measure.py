@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ggtok.errors import InvalidTypeError
-from ggtok.native.arguments import iterated, text_bytes
+from ggtok.native.arguments import iterate, text_bytes
 from ggtok.text import batch_encoding
 from ggtok.text.stats import Row, Stats
 
@@ -35,7 +35,7 @@ _UNKNOWN = 255
 _EXPECTED = "texts must be an iterable of texts, or a mapping of them"
 
 
-def of(
+def stats_of(
     loaded: Loaded, texts: Mapping[str, Any] | Iterable[Any], parse_special: object, threads: int
 ) -> Stats:
     """Implements :meth:`ggtok.Tokenizer.stats`."""
@@ -49,7 +49,7 @@ def of(
     items = (
         texts.items()  # type: ignore[union-attr]
         if named
-        else (("", text) for text in iterated(texts, _EXPECTED))
+        else (("", text) for text in iterate(texts, _EXPECTED))
     )
     threads = batch_encoding.n_threads(loaded, threads)
     flags: Any = False, parse_special, False

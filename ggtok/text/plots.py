@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ggtok.base import files
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import InvalidValueError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -108,9 +108,11 @@ def _bars(axis: Any, title: str, rows: Rows, label: str, names: list[str]) -> No
     for i, name in enumerate(names):
         at = [row - 0.4 + size * (i + 0.5) for row in range(len(rows))]
         values = [values[i] for values in rows.values()]
-        axis.barh(at, values, height=size, label=shown(os.path.basename(name)).replace("$", r"\$"))
+        axis.barh(
+            at, values, height=size, label=printable(os.path.basename(name)).replace("$", r"\$")
+        )
     # An unescaped $ would start a formula.
-    labels = [shown(name).replace("$", r"\$") for name in rows]
+    labels = [printable(name).replace("$", r"\$") for name in rows]
     axis.set_yticks(range(len(rows)), labels=labels)
     axis.invert_yaxis()
     axis.set_title(title, loc="left")

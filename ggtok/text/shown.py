@@ -8,7 +8,7 @@ from html import escape
 from typing import NamedTuple
 from unicodedata import category
 
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 
 # Black on cyan, black on yellow, and bold white on magenta: readable on dark and light terminals.
 TOKENS = ("\x1b[30;46m", "\x1b[30;43m")
@@ -104,10 +104,10 @@ class Shown:
         plain = bool(os.environ.get("NO_COLOR"))
         out: list[str] = []
         for i, token in enumerate(self.tokens):
-            out.append("\n".join(visible_lines(_cut(token.dropped))))
-            lines = visible_lines(_cut(token.piece))
-            out.append("\n".join(lines) + "|" if plain else colored(lines, i, token.special))
-        out += ["\n".join(visible_lines(_cut(self._rest))), self._more("\n")]
+            out.append("\n".join(visible_lines(_shorten(token.dropped))))
+            lines = visible_lines(_shorten(token.piece))
+            out.append("\n".join(lines) + "|" if plain else color_token(lines, i, token.special))
+        out += ["\n".join(visible_lines(_shorten(self._rest))), self._more("\n")]
         return "".join(out)
 
     def _repr_html_(self) -> str:
@@ -117,8 +117,8 @@ class Shown:
         for token in self.tokens:
             kind = (token.role or f"h{token.id % _HUES}") + (" s" if token.special else "")
             title = escape(_title(token))
-            body.append(_dropped(token.dropped))
-            piece = _html(_cut(token.piece))
+            body.append(_dropped_html(token.dropped))
+            piece = _html(_shorten(token.piece))
             # A final line break goes after the element. Inside, it would put the element's right
             # border on the next line.
             end = "<br>" if piece.endswith("<br>") else ""
@@ -130,7 +130,7 @@ class Shown:
         return (
             f'<div class="{_CLASS[1:]}" dir="ltr"><style>{_STYLE}</style>'
             f"<div>{number(self.count, 'token')}{legend}</div>"
-            f"<div>{''.join(body)}{_dropped(self._rest)}{self._more(' ')}</div>"
+            f"<div>{''.join(body)}{_dropped_html(self._rest)}{self._more(' ')}</div>"
             f"<details><summary>ids</summary>[{ids}]</details></div>"
         )
 
@@ -145,27 +145,27 @@ class Shown:
 def visible_lines(piece: bytes) -> list[str]:
     """Returns the lines of a piece on the screen, with visible characters for white space."""
     lines = [
-        "→".join(shown(part).replace(" ", "·") for part in line.split(b"\t"))
+        "→".join(printable(part).replace(" ", "·") for part in line.split(b"\t"))
         for line in piece.split(b"\n")
     ]
     return [f"{line}↵" for line in lines[:-1]] + lines[-1:]
 
 
-def colored(lines: Sequence[str], index: int, special: bool) -> str:
+def color_token(lines: Sequence[str], index: int, special: bool) -> str:
     """Returns the lines of the token with this index, joined, on a coloured background."""
     color = SPECIAL if special else TOKENS[index % 2]
     # An empty line would be coloured up to the edge of the terminal.
     return "\n".join(f"{color}{line}{PLAIN}" if line else "" for line in lines)
 
 
-def _cut(piece: bytes) -> bytes:
+def _shorten(piece: bytes) -> bytes:
     return piece if len(piece) <= _LONGEST else piece[:_LONGEST] + b"..."
 
 
 def _title(token: ShownToken) -> str:
     """Returns the text that appears when the pointer is over the token."""
     data = token.piece[:_LONGEST]
-    fields = [f"id {token.id}", repr(shown(data)), f"{number(len(token.piece), 'byte')}:"]
+    fields = [f"id {token.id}", repr(printable(data)), f"{number(len(token.piece), 'byte')}:"]
     fields.append(data[:32].hex(" ") + (" ..." if len(token.piece) > 32 else ""))
     if token.span is not None:
         fields.append(f"of text[{token.span[0]}:{token.span[1]}]")
@@ -189,7 +189,7 @@ def _html(piece: bytes) -> str:
         elif "\udc80" <= c <= "\udcff":
             out.append(f"<kbd>{ord(c) - 0xDC00:02x}</kbd>")
         elif not c.isprintable():
-            out.append(f"<kbd>{shown(c)}</kbd>")
+            out.append(f"<kbd>{printable(c)}</kbd>")
         elif not out and category(c)[0] == "M":  # it would be drawn over the previous token
             out.append(f"<kbd>{c.encode('unicode-escape').decode()}</kbd>")
         else:
@@ -197,5 +197,5 @@ def _html(piece: bytes) -> str:
     return "".join(out)
 
 
-def _dropped(text: bytes) -> str:
-    return f"<del>{_html(_cut(text))}</del>" if text else ""
+def _dropped_html(text: bytes) -> str:
+    return f"<del>{_html(_shorten(text))}</del>" if text else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 
 
 @dataclass(slots=True)
@@ -92,10 +92,10 @@ class Stats:
 
     def __str__(self) -> str:
         rows = {**self.texts, "all texts": self.total, **self.scripts}
-        width = max(len(shown(name)) for name in rows)
+        width = max(len(printable(name)) for name in rows)
         head = f"{'':{width}}  {'tokens':>12}  {'bytes':>12}  bytes/token  one-token words"
         lines = [
-            f"{shown(name):{width}}  {row.tokens:>12,}  {row.bytes:>12,}  "
+            f"{printable(name):{width}}  {row.tokens:>12,}  {row.bytes:>12,}  "
             f"{row.bytes_per_token:>11.2f}  {f'{row.single_share:.1%}' if row.words else '':>15}"
             for name, row in rows.items()
         ]

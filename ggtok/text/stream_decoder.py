@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from ggtok import _types as types
 from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError
-from ggtok.native.arguments import int_list, iterated, token_ids
-from ggtok.text.decoding import checked
+from ggtok.native.arguments import int_list, iterate, token_ids
+from ggtok.text.decoding import check_flags
 
 TYPE_CHECKING = False  # avoids importing typing: see native/library.py
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class StreamDecoder:
         """The stop string or id that ended the text, or None if none has yet."""
         self._finished = False
         self._is_plain = False  # whether _State.is_plain and no other text is held back
-        self._ids = _Ids(loaded, *checked(flags))
+        self._ids = _Ids(loaded, *check_flags(flags))
         self._texts = self._ids.texts
         stops = _stop_strings(stop)
         self._stops = _Stops(stops)
@@ -227,14 +227,14 @@ class _Ids:
         piece = self._pieces.get(id)
         if piece is None:
             piece = self._pieces[id] = self._loaded.piece(id, 0, self._unparse)
-            if not self.clean or not _cleaned(piece):
+            if not self.clean or not _may_be_cleaned(piece):
                 self.plain[id] = piece
                 with contextlib.suppress(UnicodeDecodeError):
                     self.texts[id] = piece.decode()
         return piece
 
 
-def _cleaned(piece: bytes) -> bool:
+def _may_be_cleaned(piece: bytes) -> bool:
     """Whether cleaning may change this piece, or hold part of it back, if no earlier text is held
     back."""
     return piece[-1:] == b" " or any(b" " + bytes([c]) in piece for c in b"?!.,'")
@@ -396,7 +396,7 @@ def _stop_strings(stop: Iterable[str]) -> list[str]:
     expected = "stop must be a collection of strings"
     if isinstance(stop, (str, bytes)):
         raise InvalidTypeError(f"{expected}, not {type(stop).__name__}")
-    stops = list(iterated(stop, expected))
+    stops = list(iterate(stop, expected))
     for i, text in enumerate(stops):
         if not isinstance(text, str):
             raise InvalidTypeError(f"stop[{i}] must be str, not {type(text).__name__}")

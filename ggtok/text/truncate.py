@@ -38,7 +38,7 @@ def truncate(
     add_special = truth(add_special, "add_special")
     parts = Parts(native)
     flags = ADD_SPECIAL * add_special
-    added = _added(parts, n, flags)
+    added = _count_added(parts, n, flags)
     size = LEAST + USUAL * min(n, len(text))
     cut = _from_left if side == "right" else _from_right
     while True:
@@ -56,7 +56,7 @@ def beginning(native: Native, head: bytes, n: int, add_special: bool) -> bytes |
     """
     parts = Parts(native)
     flags = ADD_SPECIAL * add_special
-    added = _added(parts, n, flags)
+    added = _count_added(parts, n, flags)
     if n == added and _has_tokens(parts, head, native.vocab_type):
         return b""
     found: bytes | None = _from_left(parts, head, len(head), False, n, added, flags)
@@ -77,7 +77,7 @@ def _has_tokens(parts: Parts, head: bytes, type: str) -> bool:
     return any(parts.count(bytes([byte]), 0, 1, 0) for byte in letters)
 
 
-def _added(parts: Parts, n: int, flags: int) -> int:
+def _count_added(parts: Parts, n: int, flags: int) -> int:
     """Returns the number of tokens that are added to any text."""
     added = parts.count(b"", 0, 0, flags)
     if n < added:

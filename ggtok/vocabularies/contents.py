@@ -219,7 +219,7 @@ class Differs:
         allowed: whether a file may be written despite such differences.
         published: whether the caller chose the published expressions.
         reasons: the descriptions.
-        accepted: descriptions of texts that the caller's choice implies, for a warning.
+        accepted: what the caller's choice of format or expressions implies, for a warning.
     """
 
     allowed: bool
@@ -269,6 +269,6 @@ class Contents:
         scheme = spelling.scheme(self.model, self.pre) or "marks"
 
         def decoded(text: bytes) -> bytes:
-            return spelling.decoded(text, spelling.NORMAL, scheme)
+            return spelling.decode_text(text, spelling.NORMAL, scheme)
 
         return [(decoded(left), decoded(right)) for left, right in self.merge_texts or ()]

@@ -23,7 +23,7 @@ from ggtok.corpora.documents import (
     other_encoding,
     without_bom,
 )
-from ggtok.corpora.jsonl import decided
+from ggtok.corpora.jsonl import decide_json_kinds
 from ggtok.corpora.sources import TABLES, Search, SourceFile, checked_kind
 from ggtok.corpora.streams import Stream, naming
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
@@ -81,7 +81,7 @@ def texts_of(path: str, reading: Reading) -> Iterator[Text]:
     if _is_pipe(path):
         yield from stream_of(_blocks(path), path, reading)
         return
-    for source in decided(Search(kind=reading.kind).find(path), reading.fields):
+    for source in decide_json_kinds(Search(kind=reading.kind).find(path), reading.fields):
         if source.kind == "text":
             with Stream(source) as stream:
                 yield from text_of(stream.blocks(), source.path, reading)
@@ -275,18 +275,18 @@ def _one(source: object, reading: Reading) -> Iterator[Piece] | None:
     """Returns the texts of a single source, or None if `source` isn't one."""
     lines = reading.lines
     if isinstance(source, os.PathLike):
-        return _texts(texts_of(os.fsdecode(source), reading), lines)
+        return _split_texts(texts_of(os.fsdecode(source), reading), lines)
     if isinstance(source, NamedText):
-        return _texts(stream_of(source.blocks, source.name, reading), lines)
+        return _split_texts(stream_of(source.blocks, source.name, reading), lines)
     if isinstance(source, str):
-        return _text(text_bytes(source), lines)
+        return _split_text(text_bytes(source), lines)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return _arrow(source, lines)
     try:
         view = memoryview(source)  # type: ignore[arg-type]
     except TypeError:
         return None
-    return _text(bytes(view), lines)
+    return _split_text(bytes(view), lines)
 
 
 def _check_no_path(text: object) -> None:
@@ -298,12 +298,12 @@ def _check_no_path(text: object) -> None:
         )
 
 
-def _texts(texts: Iterable[Text], lines: bool) -> Iterator[Piece]:
+def _split_texts(texts: Iterable[Text], lines: bool) -> Iterator[Piece]:
     for text in texts:
-        yield from _text(text, lines)
+        yield from _split_text(text, lines)
 
 
-def _text(text: Text, lines: bool) -> Iterator[Piece]:
+def _split_text(text: Text, lines: bool) -> Iterator[Piece]:
     if not lines:
         yield text, False
         return
@@ -337,7 +337,7 @@ def _arrow(source: object, lines: bool) -> Iterator[Piece]:
             for rows in tables.texts(pa, chunk, "sources", "of the Arrow stream"):
                 for text in rows:
                     if text is not None:
-                        yield from _text(text, lines)
+                        yield from _split_text(text, lines)
         except InvalidTypeError:
             raise InvalidTypeError(
                 f"sources: an Arrow stream must be of strings, not of {chunk.type}"

@@ -169,7 +169,7 @@ class WordCounts:
                 it.
         """
         name, force = os.fsdecode(os.fspath(path)), truth(force, "force")
-        files.check(name, KIND, inputs=self._inputs, force=force)
+        files.check_target(name, KIND, inputs=self._inputs, force=force)
         files.write(name, self._as_file(), KIND, inputs=self._inputs, force=force)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -39,7 +39,7 @@ FLAG_KEYS = {
 }
 
 
-def _check(v: Contents) -> None:
+def _check_contents(v: Contents) -> None:
     """Raises VocabError for contents that llama.cpp can't load, or would read differently."""
     seen: dict[bytes, int] = {}
     for id, text in enumerate(v.texts):
@@ -69,7 +69,7 @@ def gguf_bytes(v: Contents, *, patterns: bool = False) -> bytes:
             "a GGUF file can't contain pre_patterns: name a pre-tokenizer that splits text in the "
             "same way (pre=...), or use v.tokenizer()"
         )
-    _check(v)
+    _check_contents(v)
     from gguf import GGUFWriter
 
     with tempfile.TemporaryDirectory(prefix="ggtok-") as folder:

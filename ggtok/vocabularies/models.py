@@ -45,7 +45,9 @@ class Beginning:
             self.add(spelling.byte_token(byte), spelling.BYTE)
 
 
-def covered(chars: Iterable[tuple[int, int]], coverage: float) -> list[tuple[int, int]]:
+def most_frequent_characters(
+    chars: Iterable[tuple[int, int]], coverage: float
+) -> list[tuple[int, int]]:
     """Returns the most frequent characters that together cover the share `coverage` of the text.
     The share is computed in single precision, as in SentencePiece."""
     seen = [c for c in chars if c[0] not in _UNSEEN and not 0xD800 <= c[0] < 0xE000]
@@ -175,7 +177,7 @@ def _raw(counts: WordCounts, o: TrainingOptions, b: Beginning) -> tuple[list[nat
     <0xXX>, then characters."""
     known = {text: id for id, text in enumerate(b.texts)}
     b.add_bytes()
-    chars = covered(counts._native.chars(), o.coverage)
+    chars = most_frequent_characters(counts._native.chars(), o.coverage)
     symbols = []
     for code, _ in sorted(chars):
         text = chr(code).encode()
@@ -184,7 +186,7 @@ def _raw(counts: WordCounts, o: TrainingOptions, b: Beginning) -> tuple[list[nat
     return symbols, False
 
 
-def _reserved(
+def _reserved_rows(
     specials: Sequence[bytes], symbols: Sequence[native.Symbol], of_bytes: bool
 ) -> list[tuple[list[int], int]]:
     """Returns a row for each special token whose text merges could produce: the numbers of the
@@ -233,7 +235,7 @@ def train_bpe(
         most_new=o.size - len(b.texts),
         min_count=o.min_frequency,
         max_length=o.max_length,
-        reserved=_reserved(b.texts[: len(o.specials)], symbols, of_bytes),
+        reserved=_reserved_rows(b.texts[: len(o.specials)], symbols, of_bytes),
         progress=progress,
     )
     texts = b.texts
@@ -279,7 +281,7 @@ def train_spm(
     if o.byte_fallback:
         b.add_bytes()
     words = counts._native.cut_at(b.texts, BOUNDARY)  # so that merges can't produce these texts
-    chars = covered(words.chars(), o.coverage)
+    chars = most_frequent_characters(words.chars(), o.coverage)
     alphabet = [chr(code).encode() for code, _ in chars]
     check_least(o.size, len(b.texts) + len(alphabet), by_coverage=True)
     symbols = symbols_of(chars, o.split_digits)

@@ -84,13 +84,13 @@ GPT2 = EXPRESSIONS["gpt2"]
 _NEWER_GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
-def _cased(upper: str, lower: str, suffix: str, rest: str) -> str:
+def _cased_words(upper: str, lower: str, suffix: str, rest: str) -> str:
     return f"{_PREFIX}{upper}*{lower}+{suffix}|{_PREFIX}{upper}+{lower}*{suffix}|{rest}"
 
 
 def _gpt4o(upper: str, lower: str, contraction: str, numbers: str = _THREE) -> str:
     suffix = contraction + "?" if contraction else ""
-    return _cased(upper, lower, suffix, f"{numbers}|{_MARKS_SLASH}|{_TAIL}")
+    return _cased_words(upper, lower, suffix, f"{numbers}|{_MARKS_SLASH}|{_TAIL}")
 
 
 _CODER_CJK_P = r"[\u0800-\u9FA5\uAC00-\uD7FF]+"
@@ -183,7 +183,9 @@ CHAINS = (
         "kimi-k2",
         (
             r"\p{Han}+|"
-            + _cased(_KIMI_UPPER, _KIMI_LOWER, CONTRACTION_I + "?", f"{_THREE}|{_MARKS}|{_TAIL}"),
+            + _cased_words(
+                _KIMI_UPPER, _KIMI_LOWER, CONTRACTION_I + "?", f"{_THREE}|{_MARKS}|{_TAIL}"
+            ),
         ),
         steps=(rf"[{_HAN}]+|{_PREFIX}{_LETTER_NOT_HAN}+{CONTRACTION}?|{_THREE}|{_MARKS}|{_TAIL}",),
     ),

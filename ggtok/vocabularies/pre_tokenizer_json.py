@@ -54,29 +54,29 @@ NEWER = {
 }
 
 
-def _limited(category: str) -> str:
+def _limit_category(category: str) -> str:
     return rf"[\p{{{category}}}&&[^{NEWER[category]}]]"
 
 
 # The replacement for each category. \P{N} must also match the newer numbers.
 _WRITTEN = {
-    **{rf"\p{{{category}}}": _limited(category) for category in NEWER},
+    **{rf"\p{{{category}}}": _limit_category(category) for category in NEWER},
     **{rf"\P{{{category}}}": rf"[\P{{{category}}}{newer}]" for category, newer in NEWER.items()},
 }
 _CATEGORY = re.compile(r"\\[pP]\{[LMNPS]\}")
 
 
-def limited(expression: str) -> str:
+def limit_to_unicode_15(expression: str) -> str:
     """Limits the categories in an expression to Unicode 15.1, with nested character classes."""
     return _CATEGORY.sub(lambda found: _WRITTEN[found[0]], expression)
 
 
 def is_limited(expression: str) -> bool:
     """Whether all categories in the expression are limited as by :func:`limited`."""
-    return limited(unlimited(expression)) == expression
+    return limit_to_unicode_15(undo_unicode_limit(expression)) == expression
 
 
-def unlimited(expression: str) -> str:
+def undo_unicode_limit(expression: str) -> str:
     """Undoes :func:`limited`; other expressions are unchanged."""
     for category, written in _WRITTEN.items():
         expression = expression.replace(written, category)
@@ -99,13 +99,13 @@ _DIGITS: dict[str, dict[str, Any]] = {
 }
 
 
-def _split(step: str) -> dict[str, Any]:
+def _split_step(step: str) -> dict[str, Any]:
     return {"type": "Split", "pattern": {"Regex": step}, "behavior": "Isolated", "invert": False}
 
 
 def pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
     """Returns a pre_tokenizer that splits text exactly as llama.cpp does."""
-    return _sequence([_split(limited(step)) for step in chain.steps])
+    return _sequence([_split_step(limit_to_unicode_15(step)) for step in chain.steps])
 
 
 def published_pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def published_pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
     expressions differ from the published ones.
     """
     steps = chain.written or (chain.published or (chain.steps,))[0]
-    return _sequence([_DIGITS.get(step) or _split(step) for step in steps])
+    return _sequence([_DIGITS.get(step) or _split_step(step) for step in steps])
 
 
 def is_published_but_for_long_s(chain: Chain) -> bool:

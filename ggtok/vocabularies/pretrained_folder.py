@@ -10,7 +10,7 @@ from ggtok.base import files as base
 from ggtok.base.files import FileFormat
 from ggtok.errors import InvalidValueError, VocabError, VocabWarning, file_error
 from ggtok.vocabularies.contents import Contents, Differs
-from ggtok.vocabularies.export.to_pretrained import TEMPLATE, TEMPLATES, pretrained
+from ggtok.vocabularies.export.to_pretrained import TEMPLATE, TEMPLATES, pretrained_files
 
 _KINDS = {
     ".json": FileFormat("a JSON object", lambda head: head.lstrip().startswith(b"{")),
@@ -31,7 +31,7 @@ def write_pretrained(
     """Writes the files, and returns their paths. See :meth:`ggtok.Vocabulary.save_pretrained`."""
     name = os.fsdecode(os.fspath(folder))
     differs = Differs(inexact, published)
-    files = pretrained(vocabulary, differs)
+    files = pretrained_files(vocabulary, differs)
     if differs.reasons and not inexact:
         reasons = "; ".join(differs.reasons)
         raise VocabError(f"{reasons}; inexact=True (--inexact) writes the folder all the same")
@@ -46,7 +46,7 @@ def write_pretrained(
         raise file_error(e.errno or 0, e.strerror or str(e), name) from None
     kinds = {file: _KINDS[os.path.splitext(file)[1]] for file in files}
     for file, path in paths.items():
-        base.check(path, kinds[file], inputs=vocabulary.inputs, force=force)
+        base.check_target(path, kinds[file], inputs=vocabulary.inputs, force=force)
     for reason in (*differs.reasons, *differs.accepted):
         warnings.warn(reason, VocabWarning, stacklevel=3)
     for file, data in files.items():

@@ -12,7 +12,7 @@ from typing import Any, AnyStr
 from ggtok import _types as types
 from ggtok import sources
 from ggtok.base import files
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.base.files import open_regular
 from ggtok.errors import (
     InvalidValueError,
@@ -49,7 +49,7 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
         VocabError: the file has no vocabulary.
         FileError, GGUFError: as for :func:`ggtok.load`.
     """
-    data, inputs = _checked(source)
+    data, inputs = _read_metadata(source)
     metadata = FileHeader(data).values()
 
     def text_of(key: str) -> str | None:
@@ -67,7 +67,7 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
     model = text_of(_GGML + "model")
     texts = array_of(_GGML + "tokens", bytes)
     if texts is None or model is None:
-        raise VocabError(f"there are no tokens in a vocabulary of model '{shown(str(model))}'")
+        raise VocabError(f"there are no tokens in a vocabulary of model '{printable(str(model))}'")
     merges = array_of(_GGML + "merges", bytes)
     pre = text_of(_GGML + "pre")
     types = array_of(_GGML + "token_type", int)
@@ -146,12 +146,12 @@ def _value(value: Any) -> object:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
-def _checked(source: Any) -> tuple[bytes, tuple[str, ...]]:
+def _read_metadata(source: Any) -> tuple[bytes, tuple[str, ...]]:
     """Checks that ggtok can load a source; returns the metadata's bytes, and the file's paths."""
-    from ggtok.loading.loaded import metadata
+    from ggtok.loading.loaded import copy_metadata
 
     is_path = isinstance(source, (str, os.PathLike))
-    data = source if is_path else metadata(source)
+    data = source if is_path else copy_metadata(source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VocabWarning)
         tok = load(data)
@@ -196,7 +196,7 @@ def extract(source: str, out: str, *, force: bool = False) -> int:
     """
     path, data = metadata_of(source)
     inputs = () if path is None else (path,)
-    files.check(out, GGUF, inputs=inputs, force=force)
+    files.check_target(out, GGUF, inputs=inputs, force=force)
     if path is not None:
         _check_shards(path, out)
     with warnings.catch_warnings():
@@ -211,7 +211,7 @@ def extract(source: str, out: str, *, force: bool = False) -> int:
     files.write(out, file, GGUF, inputs=inputs, force=force)
     if unknown is not None:
         warnings.warn(
-            f"{source}: ggtok doesn't know the pre-tokenizer '{shown(unknown)}', which is also "
+            f"{source}: ggtok doesn't know the pre-tokenizer '{printable(unknown)}', which is also "
             f"in {out}",
             VocabWarning,
             stacklevel=2,
@@ -223,7 +223,7 @@ def metadata_of(source: str) -> tuple[str | None, bytes]:
     """Returns the path of a model's file (None if it isn't local), and its metadata."""
     path = first_shard(source)
     if not os.path.exists(path):
-        found = sources.find(source)
+        found = sources.find_model(source)
         if found is None:
             raise file_error(errno.ENOENT, os.strerror(errno.ENOENT), source)
         if found.data is not None:

@@ -68,7 +68,7 @@ def scheme(model: str, pre: str | None) -> str | None:
     return "characters" if model == "gpt2" else None
 
 
-def decoded(text: bytes, type: int, scheme: str) -> bytes:
+def decode_text(text: bytes, type: int, scheme: str) -> bytes:
     """Returns the bytes that a stored text represents. `scheme` is a result of :func:`scheme`."""
     if type == BYTE and len(text) == 6 and text.startswith(b"<0x"):
         try:

@@ -64,7 +64,7 @@ def _text_bytes(counts: WordCounts) -> int:
     return n - marks * (len(spelling.MARK) - 1)
 
 
-def _unused(v: Vocabulary, rows: Any) -> tuple[int, ...]:
+def _unused_ids(v: Vocabulary, rows: Any) -> tuple[int, ...]:
     """Returns the ids of tokens whose occurrences have all become parts of other tokens."""
     if not len(rows):
         return ()
@@ -104,7 +104,7 @@ def _measure(v: Vocabulary, held_out: object, reading: Reading) -> tuple[int, in
     return n_bytes, n_tokens
 
 
-def _counted(
+def _count_sources(
     sources: object,
     cut: Cut,
     *,
@@ -283,7 +283,7 @@ def train(
         min_frequency=min_frequency,
         max_token_length=max_token_length,
     )
-    counts, counting = _counted(
+    counts, counting = _count_sources(
         sources,
         cut,
         max_words=limit,
@@ -322,7 +322,7 @@ def train(
         held_out_tokens=held[1],
         last_count=int(rows["count"][-1]) if len(rows) else 0,
         longest=_longest(made),
-        unused=_unused(made, rows),
+        unused=_unused_ids(made, rows),
         seconds=seconds,
         memory={"count": info.memory, "peak": _peak_memory()},
     )

@@ -59,7 +59,7 @@ class Vocabulary(Contents):
         if scheme is None:
             tok = self.tokenizer()
             return [tok.token_to_piece(id) for id in range(len(self))]
-        decoded = spelling.decoded
+        decoded = spelling.decode_text
         return [decoded(t, k, scheme) for t, k in zip(self.texts, self.types, strict=True)]
 
     # ---- use and save ----

@@ -61,7 +61,7 @@ WRITERS = {
 }
 
 
-def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool) -> Writer:
+def select_writer(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool) -> Writer:
     """Checks `path` as :func:`write` does, and returns its writer."""
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be str or a path, not {type(path).__name__}")
@@ -72,7 +72,7 @@ def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool)
         raise InvalidValueError(
             f"{name}: the file extension must be one of {kinds}, which selects the format"
         )
-    files.check(name, writer.kind, inputs=inputs, force=force)
+    files.check_target(name, writer.kind, inputs=inputs, force=force)
     return writer
 
 
@@ -85,7 +85,7 @@ def write(
     published: bool = False,
 ) -> None:
     """Writes a vocabulary to a file."""
-    writer = checked(path, vocabulary.inputs, force=force)
+    writer = select_writer(path, vocabulary.inputs, force=force)
     if published and writer is not WRITERS[".json"]:
         raise InvalidValueError("published needs a tokenizer.json, which has expressions")
     differs = Differs(inexact, published)

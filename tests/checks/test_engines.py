@@ -122,7 +122,7 @@ def test_errors_only_in_llama_server_are_differences() -> None:
     fails = "{% if messages[0].content is string and messages[1] and messages[1].content == '' %}"
     found = only(fails + "{{ raise_exception('empty') }}{% endif %}" + CHAT)
     assert found.one.text is None and found.other.text is not None
-    assert "llama-server refuses it: empty" in engines._described(found)
+    assert "llama-server refuses it: empty" in engines._describe_difference(found)
 
 
 def test_findings_name_the_line() -> None:
@@ -150,7 +150,7 @@ def test_slow_templates_stop_the_comparison(monkeypatch: pytest.MonkeyPatch) -> 
     seconds = iter([0.0, *[1.0] * 10])
     monkeypatch.setattr(engines, "_SECONDS", 5.0)
     monkeypatch.setattr(engines.time, "monotonic", lambda: next(seconds, 9.0))
-    [found] = engines.check(File(gguf.dump()))
+    [found] = engines.check_engines(File(gguf.dump()))
     assert found.code == "GGT210"
     assert found.detail.endswith(
         "\nthe template is so slow that not every conversation was compared"
@@ -160,9 +160,9 @@ def test_slow_templates_stop_the_comparison(monkeypatch: pytest.MonkeyPatch) -> 
 def test_hostile_templates_have_no_differences() -> None:
     """Templates that contain a marker's character aren't marked. Templates that can't be rendered
     have no differences."""
-    assert traces.marked("\ue000{{ 1 }}", True) is None
+    assert traces.insert_markers("\ue000{{ 1 }}", True) is None
     for source in ("{{" * 200_000, "{% '" * 100_000, "{#" * 200_000, "{% raw %}" * 1000, "{{ '\\"):
-        marked = traces.marked(source, True)
+        marked = traces.insert_markers(source, True)
         assert marked is not None and traces.plain(marked.source).count("{{") >= source.count("{{")
         gguf = base()
         gguf.set("tokenizer.chat_template", source, "str")
@@ -177,7 +177,7 @@ def test_markers_do_not_change_renderings(dialect: Any) -> None:
     for name, source in templates().items():
         template = jinja.compile(source, dialect)
         for inner in (True, False):
-            result = traces.marked(source, inner)
+            result = traces.insert_markers(source, inner)
             assert result is not None and len(result.lines) == len(result.tags), name
             for line, tag in zip(result.lines, result.tags, strict=True):
                 assert tag[:12].split("\n")[0] in source.split("\n")[line - 1], (name, line)
@@ -222,5 +222,5 @@ def test_the_table_of_engines_is_up_to_date() -> None:
     "name", ["phi-3", "qwen2", full("command-r"), full("qwen35"), full("gemma-4")]
 )
 def test_real_vocabularies_have_only_remarks(name: str) -> None:
-    found = list(engines.check(File(real(name))))
+    found = list(engines.check_engines(File(real(name))))
     assert found and {f.severity for f in found} == {"remark"}

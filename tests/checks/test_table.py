@@ -12,7 +12,7 @@ import pytest
 import ggtok
 from ggtok.inspect.doctor.codes import KINDS, SERIOUS
 from ggtok.inspect.doctor.reach import Ranks, idle_merges
-from ggtok.inspect.parity.compare import generated
+from ggtok.inspect.parity.compare import generate_texts
 from ggtok.inspect.parity.texts import CODE, EMOJI, PROSE
 from tests.checks import table
 from tests.support.patch import GGUF
@@ -51,7 +51,7 @@ def test_unreachable_tokens_never_occur(name: str) -> None:
     texts = [text.encode() for text in pydoc_data.topics.topics.values()]
     texts += ["".join(part).encode() for part in (PROSE, CODE, EMOJI)]
     texts += [text for other in INP_OUT for text in inp_out(other)[0]]
-    texts += generated(tok, 1000, 5)
+    texts += generate_texts(tok, 1000, 5)
     ids, _ = tok.encode_batch_arrays(texts)
     assert unreachable & set(np.unique(ids).tolist()) == set()
     assert len(np.unique(ids)) > 1000

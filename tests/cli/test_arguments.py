@@ -67,7 +67,7 @@ def test_messages_name_both_forms_of_an_option(run, tmp_path: Path) -> None:
 def refused(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Returns the list of names that were looked up in sources of models."""
     asked: list[str] = []
-    monkeypatch.setattr("ggtok.sources.find", asked.append)
+    monkeypatch.setattr("ggtok.sources.find_model", asked.append)
     return asked
 
 

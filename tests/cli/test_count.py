@@ -551,8 +551,8 @@ def test_what_is_read_of_a_file_that_is_no_request(
             n_read += len(block)
             yield block
 
-    limited = conversation_counts._limited
-    monkeypatch.setattr(conversation_counts, "_limited", blocks)
+    limited = conversation_counts._limit_size
+    monkeypatch.setattr(conversation_counts, "_limit_size", blocks)
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(b"a" * (8 << 20), 1))
     [error] = run("count", CHAT, "--chat", str(path)).errors
@@ -661,7 +661,7 @@ def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(name: str) -> None:
         raise AssertionError(f"{name} was asked of a server")
 
-    monkeypatch.setattr("ggtok.sources.find", refused)
+    monkeypatch.setattr("ggtok.sources.find_model", refused)
     expected = run("count", "model.gguf", "a.py")
     assert expected.status == 0
     assert run("count", "-m", "model.gguf", "a.py").out == expected.out
@@ -677,7 +677,7 @@ def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("count", "model.gguf", "a.py").out == expected.out != run("count", "a.py").out
     assert run("count", "-m", SPM, "a.py").out != expected.out
     asked: list[str] = []
-    monkeypatch.setattr("ggtok.sources.find", asked.append)
+    monkeypatch.setattr("ggtok.sources.find_model", asked.append)
     monkeypatch.setenv("GGTOK_MODEL", "")
     for name in "hf://user/repo/m.gguf", "ollama:llama3", "lmstudio:a/b", "https://h/m.gguf":
         assert run("count", name, "a.py").status == 2

@@ -302,8 +302,8 @@ def test_a_bar_on_a_terminal(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_a_bar_says() -> None:
     p = EncodeProgress(3_000_000, 10, 700, 500, 1000, 2.0, 1_000_000, 250)
     assert (
-        encode_command._described(p)
+        encode_command._describe_progress(p)
         == "[##########          ]  50%  0:04 left  3.0 MB, 1 MB/s, 700 ids"
     )
     p = EncodeProgress(0, 0, 0, 0, 0, 0.0)
-    assert "100%" in encode_command._described(p)
+    assert "100%" in encode_command._describe_progress(p)

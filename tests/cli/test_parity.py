@@ -56,7 +56,7 @@ def test_seeds(run, monkeypatch: pytest.MonkeyPatch) -> None:
         seeds.append(seed)
         raise ggtok.InvalidValueError("enough")
 
-    monkeypatch.setattr(compare, "generated", generated)
+    monkeypatch.setattr(compare, "generate_texts", generated)
     for options in [], ["--seed", "0"], ["--seed", "7"]:
         assert run("parity", LLAMA3, *options).status == 2
     assert seeds == [1, 0, 7]

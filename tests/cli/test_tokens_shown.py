@@ -153,7 +153,7 @@ def test_names_of_models(
         asked.append((name, timeouts.offline_reason() is not None))
 
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.setattr("ggtok.sources.find", find)
+    monkeypatch.setattr("ggtok.sources.find_model", find)
     monkeypatch.setenv("GGTOK_MODEL", BPE)
     (tmp_path / "user").mkdir()
     (tmp_path / "user" / "repo").write_bytes(Path(BPE).read_bytes())
@@ -226,7 +226,7 @@ def test_every_command_takes_the_model_alike(
         shown = b" ".join(run(command, "--help").out.split())
         assert b" [MODEL] " in shown and b"or use -m MODEL, or set GGTOK_MODEL" in shown
         assert run(command, "blob", *rest).out == expected.out
-        monkeypatch.setattr("ggtok.sources.find", refused)
+        monkeypatch.setattr("ggtok.sources.find_model", refused)
         for first, error in (
             ("user/repo", "no model: "),
             ("missing.gguf", "missing.gguf: no such file"),

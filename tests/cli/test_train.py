@@ -190,13 +190,13 @@ def test_progress(
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((40, 10)))
     assert run(text, "-o", tmp_path / "own.gguf", "-n", 400) == 0
-    line = Line(terminal, command._described)
+    line = Line(terminal, command._describe_progress)
     line(ggtok.Progress("count", 2.0, bytes=3_000_000))
     line(ggtok.Progress("count", 2.0, bytes=9_000_000))  # too soon after the last one, so not shown
     shown = terminal.getvalue()
     assert "counting words: 3 MB, 2 MB/s"[:39] in shown and ": 9 MB" not in shown
     merging = ggtok.Progress("merge", 2.0, tokens=500, of=1500, count=7)
-    assert command._described(merging) == (
+    assert command._describe_progress(merging) == (
         "merging: 500 of 1500 tokens, 250/s, 4 s left, pair count 7"
     )
     line.clear()

@@ -174,7 +174,7 @@ def test_the_extension_selects_arrow(tok: ggtok.Tokenizer, tmp_path: Path, sourc
 def test_dtypes(tok: ggtok.Tokenizer) -> None:
     """The dtype "auto" is the smallest type that fits all ids; for Megatron, its own rule
     applies."""
-    from ggtok.corpora.id_formats import find
+    from ggtok.corpora.id_formats import choose_format
 
     rows = [
         ("raw", 65536, "uint16"),
@@ -185,13 +185,13 @@ def test_dtypes(tok: ggtok.Tokenizer) -> None:
         ("megatron", 65500, "int32"),
     ]
     for format, n, dtype in rows:
-        assert find(format, "auto", n)[1] == dtype
+        assert choose_format(format, "auto", n)[1] == dtype
     module = megatron.module()
     for n in (65499, 65500):
         chosen = module.DType.optimal_dtype(n)
-        assert np.dtype(chosen) == find("megatron", "auto", n)[1]
+        assert np.dtype(chosen) == choose_format("megatron", "auto", n)[1]
     with pytest.raises(ggtok.InvalidValueError, match=r"ids below 65,536.*65537 tokens"):
-        find("raw", "uint16", 65537)
+        choose_format("raw", "uint16", 65537)
 
 
 def test_a_document_too_long_for_megatron(

@@ -22,7 +22,7 @@ PRETTY = json.dumps(RECORD, indent=2).encode()
 
 
 def kind_of(path: Path, field: str = "text") -> str:
-    (source,) = jsonl_reader.decided(Search().find(path), Fields([field]))
+    (source,) = jsonl_reader.decide_json_kinds(Search().find(path), Fields([field]))
     return source.kind
 
 

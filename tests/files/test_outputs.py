@@ -162,9 +162,9 @@ def test_folders_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "access", lambda path, how: os.stat(path).st_mode & 0o200)
     kind = files.FileFormat("a file", bool)
     with pytest.raises(ggtok.FileError, match="Permission denied"):
-        files.check(str(tmp_path / "new"), kind)
+        files.check_target(str(tmp_path / "new"), kind)
     tmp_path.chmod(0o700)
-    assert files.check(str(tmp_path / "new"), kind) is None
+    assert files.check_target(str(tmp_path / "new"), kind) is None
 
 
 @posix

@@ -83,7 +83,7 @@ def test_text(tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, error
         texts[i] = texts[i][:at] + b"\xff\xc3" + texts[i][at:]
     path = compressed(tmp_path / f"a{end}", b"||".join(texts))
     options = text.TextOptions(b"||", errors, False, Blocks(tok._loaded), 0)
-    check_positions(lambda found, position: text.read(found, position, options), source(path))
+    check_positions(lambda found, position: text.read_text(found, position, options), source(path))
 
 
 @pytest.mark.parametrize("separator", [b"\n", b"--"])
@@ -98,7 +98,9 @@ def test_faults_in_groups(
     path = tmp_path / "a.txt"
     path.write_bytes(separator.join([*texts, b"end"]))
     options = text.TextOptions(separator, errors, False, Blocks(tok._loaded), 0)
-    found, faults = documents_and_faults(list(text.read(source(path), SourcePosition(0), options)))
+    found, faults = documents_and_faults(
+        list(text.read_text(source(path), SourcePosition(0), options))
+    )
     alone = [Faults(errors, "").document(each, 0, SourcePosition(0), 0, "") for each in texts]
     assert found == [*(piece.text for piece in alone if piece.text is not None), b"end"]
     expected = RunCounts()
@@ -114,7 +116,7 @@ def test_records(tmp_path: Path, small: None) -> None:
     for name in ("a.jsonl", *(["a.jsonl.zst"] if samples.FULL else [])):
         path = compressed(tmp_path / name, lines(texts))
         check_positions(
-            lambda found, position: jsonl.read(found, position, TEXT, "raise"), source(path)
+            lambda found, position: jsonl.read_jsonl(found, position, TEXT, "raise"), source(path)
         )
 
 
@@ -125,7 +127,9 @@ def test_tables(tmp_path: Path, small: None) -> None:
     feather.write_feather(table, str(tmp_path / "a.feather"), chunksize=7)
     for name in ("a.parquet", "a.feather"):
         found = source(tmp_path / name)
-        check_positions(lambda found, position: tables.read(found, position, TEXT, "raise"), found)
+        check_positions(
+            lambda found, position: tables.read_table(found, position, TEXT, "raise"), found
+        )
 
 
 def test_seek(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def sources(sizes: list[int]) -> list[SourceFile]:
     ],
 )
 def test_split(sizes: list[int], n: int, expected: list[int]) -> None:
-    parts = shards.split(sources(sizes), n)
+    parts = shards.split_sources(sources(sizes), n)
     assert [source for part in parts for source in part] == sources(sizes)
     assert [len(part) for part in parts] == expected
 
@@ -43,7 +43,7 @@ def test_split_at_random() -> None:
     for _ in range(300):
         sizes = [r.randrange(100) for _ in range(r.randrange(1, 40))]
         n = r.randrange(1, len(sizes) + 1)
-        parts = shards.split(sources(sizes), n)
+        parts = shards.split_sources(sources(sizes), n)
         assert len(parts) == n and all(parts)
         assert [source for part in parts for source in part] == sources(sizes)
         largest = max(sum(source.size for source in part) for part in parts)
@@ -110,8 +110,8 @@ def test_what_can_not_be_sharded(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
         with pytest.raises(error, match=message):
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o", shards=n)
     assert tok.encode_files(tmp_path / "a.txt", tmp_path / "o", shards=1).documents == 1
-    assert shards.existing(str(tmp_path / "o")) == [str(tmp_path / "o-00000-of-00001")]
-    assert shards.existing(str(tmp_path / "p")) == [str(tmp_path / "p")]
+    assert shards.existing_outputs(str(tmp_path / "o")) == [str(tmp_path / "o-00000-of-00001")]
+    assert shards.existing_outputs(str(tmp_path / "p")) == [str(tmp_path / "p")]
 
 
 @pytest.mark.parametrize("end", ["", ".manifest.json", ".journal"])
@@ -120,4 +120,4 @@ def test_an_output_of_its_own_is_not_its_shards(end: str, tmp_path: Path) -> Non
     could overlook a damaged output and report that the shards are complete."""
     (tmp_path / "o-00000-of-00001.manifest.json").touch()
     (tmp_path / f"o{end}").touch()
-    assert shards.existing(str(tmp_path / "o")) == [str(tmp_path / "o")]
+    assert shards.existing_outputs(str(tmp_path / "o")) == [str(tmp_path / "o")]

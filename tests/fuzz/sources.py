@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import ggtok
-from ggtok.vocabularies.convert.source_formats import converted
+from ggtok.vocabularies.convert.source_formats import convert_source
 from tests.fuzz import command
 from tests.making.convert import sources
 
@@ -133,7 +133,7 @@ def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tupl
             to.write_text(json.dumps(changed(files[file], path, junk)))
             n += 1
             try:
-                converted(str(to.parent), pre="qwen2", arch=arch, lines=0)
+                convert_source(str(to.parent), pre="qwen2", arch=arch, lines=0)
                 accepted += 1
             except ggtok.GGTokError:
                 pass

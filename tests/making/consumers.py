@@ -30,7 +30,7 @@ from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.lines import lines_for
 from ggtok.vocabularies.convert.tiktoken_files import read_ranks
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
-from ggtok.vocabularies.pre_tokenizer_json import limited
+from ggtok.vocabularies.pre_tokenizer_json import limit_to_unicode_15
 from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, real
 
@@ -93,7 +93,7 @@ def _tiktoken(v: Vocabulary, path: Path) -> Encode:
     from tokenizers.pre_tokenizers import Sequence as Steps
     from tokenizers.pre_tokenizers import Split
 
-    steps = [limited(step) for step in CHAIN_OF_PRE[v.pre or "default"].steps]
+    steps = [limit_to_unicode_15(step) for step in CHAIN_OF_PRE[v.pre or "default"].steps]
     ranks = read_ranks(path.read_bytes(), path.name)
     encoding = tiktoken.Encoding("x", pat_str=steps[0], mergeable_ranks=ranks, special_tokens={})
     if len(steps) == 1:

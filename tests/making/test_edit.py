@@ -446,7 +446,7 @@ def test_killed_at_random_moments(model: Path) -> None:
 
 
 def test_one_edit_at_a_time(model: Path) -> None:
-    with place.locked(str(model)):
+    with place.open_locked(str(model)):
         with pytest.raises(ggtok.FileError, match="is being edited by another process"):
             ggtok.edit(model, {NAME: "x"})
         ggtok.edit(model, {NAME: "x"}, dry_run=True)

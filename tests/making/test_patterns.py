@@ -16,9 +16,9 @@ from ggtok.vocabularies.patterns import CHAINS, Chain
 from ggtok.vocabularies.pre_tokenizer_json import (
     NEWER,
     is_limited,
-    limited,
+    limit_to_unicode_15,
     pre_tokenizer_of,
-    unlimited,
+    undo_unicode_limit,
 )
 from tests.support.patch import GGUF
 from tests.support.samples import times
@@ -50,7 +50,7 @@ NEW = [c for category in NEWER for c in newer_characters(category)]
 def test_categories_are_those_of_unicode_15_1(category: str) -> None:
     """Every code point is tried in the installed version of tokenizers."""
     for kind, want in ("p", True), ("P", False):
-        expression = limited(rf"\{kind}{{{category}}}")
+        expression = limit_to_unicode_15(rf"\{kind}{{{category}}}")
         cut = Split(Regex(expression + "+"), "removed", invert=True).pre_tokenize_str(EVERY)
         is_one = [(unicodedata2.category(c)[0] == category) is want for c in EVERY]
         edges = [i for i in range(1, len(EVERY)) if is_one[i] != is_one[i - 1]]
@@ -61,10 +61,10 @@ def test_categories_are_those_of_unicode_15_1(category: str) -> None:
 
 def test_limited_expressions_are_recognized() -> None:
     for step in {step for chain in CHAINS for step in chain.steps}:
-        assert unlimited(limited(step)) == step
-        assert is_limited(limited(step))
-        assert is_limited(step) is (limited(step) == step)
-    both = r"\p{L}+|" + limited(r"\p{L}+")  # one of the two isn't limited
+        assert undo_unicode_limit(limit_to_unicode_15(step)) == step
+        assert is_limited(limit_to_unicode_15(step))
+        assert is_limited(step) is (limit_to_unicode_15(step) == step)
+    both = r"\p{L}+|" + limit_to_unicode_15(r"\p{L}+")  # one of the two isn't limited
     assert not is_limited(both)
 
 

@@ -15,7 +15,7 @@ import pytest
 import ggtok
 from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies import writers
-from ggtok.vocabularies.spelling import BYTE, NORMAL, decoded
+from ggtok.vocabularies.spelling import BYTE, NORMAL, decode_text
 from tests.support.vocabularies import fixture, fixture_names
 
 TEXT = "\n".join([*PROSE, *CODE])
@@ -102,7 +102,7 @@ def test_by_the_name_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path.write_bytes(data)
     source = sources.Source(kind="ollama", name="x", path=str(path))
     for found in (sources.Found(source, None), sources.Found(source, data)):
-        monkeypatch.setattr(sources, "find", lambda name, found=found: found)
+        monkeypatch.setattr(sources, "find_model", lambda name, found=found: found)
         assert len(ggtok.vocabulary("ollama:some")) == ggtok.load(path).n_tokens
 
 
@@ -118,13 +118,15 @@ def test_a_file_of_a_split_model(tmp_path: Path) -> None:
 
 
 def test_decoded_texts() -> None:
-    assert decoded("Ġthe".encode(), NORMAL, "characters") == b" the"
-    assert decoded("日".encode(), NORMAL, "characters") == "日".encode()  # isn't in the byte map
-    assert decoded(b"\xff", NORMAL, "characters") == b"\xff"
-    assert decoded("▁the".encode(), NORMAL, "marks") == b" the"
-    assert decoded("▁the".encode(), 3, "marks") == "▁the".encode()
-    assert decoded(b"<0x0A>", BYTE, "marks") == b"\n"
-    assert decoded(b"<0xZZ>", BYTE, "marks") == b"<0xZZ>"
+    assert decode_text("Ġthe".encode(), NORMAL, "characters") == b" the"
+    assert (
+        decode_text("日".encode(), NORMAL, "characters") == "日".encode()
+    )  # isn't in the byte map
+    assert decode_text(b"\xff", NORMAL, "characters") == b"\xff"
+    assert decode_text("▁the".encode(), NORMAL, "marks") == b" the"
+    assert decode_text("▁the".encode(), 3, "marks") == "▁the".encode()
+    assert decode_text(b"<0x0A>", BYTE, "marks") == b"\n"
+    assert decode_text(b"<0xZZ>", BYTE, "marks") == b"<0xZZ>"
 
 
 def test_a_tokenizer_with_patterns() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ggtok.native.arguments import _ids
+from ggtok.native.arguments import _special_ids
 from ggtok.native.library import ffi, lib
 
 _HAN = 1 << 9  # the flag for Chinese characters in unicode/unicode.h
@@ -30,4 +30,4 @@ def chosen_ids(native: Any, parse_special: object) -> bool | frozenset[int]:
     """Converts a valid `parse_special` argument to a bool or a set of ids."""
     if not isinstance(parse_special, Iterable):
         return bool(parse_special)
-    return frozenset(_ids(native, tuple(parse_special)))
+    return frozenset(_special_ids(native, tuple(parse_special)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ggtok.base.concurrency import cached_property
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import GGTokError, InvalidTypeError, VocabError
 from ggtok.explain.steps import Token, text_of
 from ggtok.loading.loaded import Loaded, TokenAttr
@@ -128,8 +128,8 @@ class Vocabulary:
             return FileHeader(data).values()
         except (GGTokError, OSError) as e:
             raise VocabError(
-                f"{shown(self._loaded.path or 'the file')} was changed since it was loaded "
-                f"({shown(str(e))}): load it again"
+                f"{printable(self._loaded.path or 'the file')} was changed since it was loaded "
+                f"({printable(str(e))}): load it again"
             ) from None
 
     @cached_property

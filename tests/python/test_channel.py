@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ggtok.base.concurrency import BackgroundWriter, Channel, ahead, mapped
+from ggtok.base.concurrency import BackgroundWriter, Channel, ahead, map_ordered
 from tests.support.waits import LIMIT
 
 # The fixture replaces the timer of pytest-timeout, which must therefore start before it.
@@ -132,7 +132,7 @@ def test_mapped_keeps_the_order(threads: int, n: int) -> None:
         gates[i].set()
         return -i
 
-    results = mapped(function, iter(range(n)), threads, size=lambda i: 1, room=99)
+    results = map_ordered(function, iter(range(n)), threads, size=lambda i: 1, room=99)
     assert list(results) == [-i for i in range(n)]
 
 
@@ -145,7 +145,7 @@ def test_mapped_reads_a_bounded_number_of_items(threads: int) -> None:
         for n_read in itertools.count(1):
             yield n_read - 1
 
-    results = mapped(int, items(), threads, size=lambda i: 1, room=99)
+    results = map_ordered(int, items(), threads, size=lambda i: 1, room=99)
     for i, result in enumerate(itertools.islice(results, 50)):
         assert result == i
         # For each thread an input, an item in work and a result; the reader's; the caller's.
@@ -164,7 +164,7 @@ def test_mapped_bounds_the_size_of_items_in_progress(room: int) -> None:
             read.append(i)
             yield i
 
-    results = mapped(lambda i: i + 1, items(), 4, size=lambda i: sizes[i], room=room)
+    results = map_ordered(lambda i: i + 1, items(), 4, size=lambda i: sizes[i], room=room)
     for i, result in enumerate(results):
         assert result == i + 1
         in_progress = read[i:-1]  # the reader may be waiting with the last item
@@ -181,7 +181,7 @@ def test_mapped_starts_only_the_threads_that_it_needs(monkeypatch: pytest.Monkey
             super().start()
 
     monkeypatch.setattr(threading, "Thread", Thread)
-    assert list(mapped(str, iter(range(2)), 99, size=lambda i: 1, room=99)) == ["0", "1"]
+    assert list(map_ordered(str, iter(range(2)), 99, size=lambda i: 1, room=99)) == ["0", "1"]
     assert sorted(started) == ["ggtok reader", "ggtok worker", "ggtok worker"]
 
 
@@ -194,7 +194,7 @@ def test_mapped_raises_an_error_if_no_thread_starts(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(threading, "Thread", Thread)
     with pytest.raises(RuntimeError, match="can't start"):
-        list(mapped(str, iter(range(9)), 2, size=lambda i: 1, room=99))
+        list(map_ordered(str, iter(range(9)), 2, size=lambda i: 1, room=99))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -211,7 +211,7 @@ def test_mapped_raises_errors_in_order(threads: int, fails: str) -> None:
             raise LookupError(str(i))
         return i
 
-    results = mapped(function, items(), threads, size=lambda i: 1, room=99)
+    results = map_ordered(function, items(), threads, size=lambda i: 1, room=99)
     assert [next(results) for _ in range(7)] == list(range(7))
     with pytest.raises(LookupError, match="7"):
         next(results)
@@ -222,7 +222,7 @@ def test_interrupted_receiving_ends(interrupts: None, threads: int) -> None:
     for round in range(300):
         numbers = iter(itertools.count())
         options: Any = {"size": lambda i: 1, "room": 99}
-        items = mapped(int, numbers, threads, **options) if threads else ahead(numbers)
+        items = map_ordered(int, numbers, threads, **options) if threads else ahead(numbers)
         assert next(items) == 0  # start the threads now: doing so isn't safe to interrupt
         with pytest.raises(Interrupted):  # noqa: PT012
             interrupt_after(round)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 
 # The text, and how it is shown.
 ROWS: dict[str, tuple[str | bytes, str]] = {
@@ -28,10 +28,10 @@ ROWS: dict[str, tuple[str | bytes, str]] = {
 @pytest.mark.parametrize("row", ROWS)
 def test_untrusted_text_is_escaped(row: str) -> None:
     text, expected = ROWS[row]
-    assert shown(text) == expected
-    assert shown(text, most=len(text)) == expected
+    assert printable(text) == expected
+    assert printable(text, most=len(text)) == expected
 
 
 def test_a_long_text_is_cut() -> None:
-    assert shown("\x1b" + "é" * 10, most=3) == "\\x1béé..."
-    assert shown("é".encode() * 10, most=4) == "éé..."
+    assert printable("\x1b" + "é" * 10, most=3) == "\\x1béé..."
+    assert printable("é".encode() * 10, most=4) == "éé..."

@@ -21,7 +21,7 @@ from ggtok import server
 from ggtok.server import bodies, decoded, metrics, model_facts, serving
 from ggtok.server import native as native_module
 from ggtok.server import registry as registry_module
-from ggtok.server.chat_prompts import RESPONSES, converted
+from ggtok.server.chat_prompts import RESPONSES, convert_body
 from ggtok.server.fields import valid_ids
 from ggtok.server.openapi import ROWS
 from ggtok.server.refusals import Refusal
@@ -125,7 +125,7 @@ def test_many_items_become_one_message(kind: str) -> None:
     item: dict[str, Any] = {"type": kind, "arguments": "", "call_id": "1", "name": "f"}
     if kind == "message":
         item |= {"role": "assistant", "content": [{"type": "output_text", "text": "x"}]}
-    [message] = converted({"input": [item] * 60_000}, RESPONSES)["messages"]
+    [message] = convert_body({"input": [item] * 60_000}, RESPONSES)["messages"]
     assert len(message["content" if kind == "message" else "tool_calls"]) == 60_000
 
 

@@ -29,14 +29,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_stored_and_found(folder: Path) -> None:
-    assert download_cache.load(URL) is None
+    assert download_cache.load_entry(URL) is None
     entry = CacheEntry(URL, '"é"', bytes(range(256)) * 10)
     download_cache.store(entry)
-    assert download_cache.load(URL) == entry
-    assert download_cache.load(URL + "x") is None
+    assert download_cache.load_entry(URL) == entry
+    assert download_cache.load_entry(URL + "x") is None
     other = CacheEntry(URL, '"two"', b"")
     download_cache.store(other)
-    assert download_cache.load(URL) == other
+    assert download_cache.load_entry(URL) == other
     assert len(list(folder.iterdir())) == 1
     if os.name == "posix":
         assert folder.stat().st_mode & 0o77 == 0
@@ -80,7 +80,7 @@ def test_damage_is_detected(folder: Path, at: int | None) -> None:
     else:
         data[at] ^= 0x55
     path.write_bytes(data)
-    assert download_cache.load(URL) is None
+    assert download_cache.load_entry(URL) is None
     assert not path.exists()
 
 
@@ -92,7 +92,7 @@ def test_files_that_are_not_entries(folder: Path, data: bytes) -> None:
     (path,) = folder.iterdir()
     path.write_bytes(data)
     assert download_cache.entries() == []
-    assert download_cache.load(URL) is None
+    assert download_cache.load_entry(URL) is None
 
 
 def test_an_entry_of_another_address_under_this_name(folder: Path) -> None:
@@ -101,7 +101,7 @@ def test_an_entry_of_another_address_under_this_name(folder: Path) -> None:
     download_cache.store(CacheEntry(URL + "2", "x", b"z"))
     (other,) = set(folder.iterdir()) - {path}
     other.replace(path)
-    assert download_cache.load(URL) is None
+    assert download_cache.load_entry(URL) is None
 
 
 def test_the_least_recently_used_are_removed_first(
@@ -112,18 +112,18 @@ def test_the_least_recently_used_are_removed_first(
         download_cache.store(CacheEntry(f"{URL}{i}", "x", bytes(1000)))
         (path,) = (p for p in folder.iterdir() if f"gguf{i}" in p.read_bytes()[:300].decode())
         os.utime(path, (1000 + i, 1000 + i))
-    assert download_cache.load(f"{URL}0") is not None  # so this entry was recently used
+    assert download_cache.load_entry(f"{URL}0") is not None  # so this entry was recently used
     download_cache.store(CacheEntry(f"{URL}4", "x", bytes(1000)))
     assert {entry.url[-1] for entry in download_cache.entries()} == {"0", "3", "4", "2"} - {
         "2" if sum(e.size for e in download_cache.entries()) > 5000 else ""
     }
-    assert download_cache.load(f"{URL}1") is None
+    assert download_cache.load_entry(f"{URL}1") is None
     download_cache.store(CacheEntry(f"{URL}5", "x", bytes(6000)))  # larger than the cache
-    assert download_cache.load(f"{URL}5") is None
-    assert download_cache.load(f"{URL}4") is not None
+    assert download_cache.load_entry(f"{URL}5") is None
+    assert download_cache.load_entry(f"{URL}4") is not None
     monkeypatch.setenv("GGTOK_CACHE_SIZE", "0")
     download_cache.store(CacheEntry(f"{URL}6", "x", b"x"))
-    assert download_cache.load(f"{URL}6") is None
+    assert download_cache.load_entry(f"{URL}6") is None
     monkeypatch.setenv("GGTOK_CACHE_SIZE", "much")
     with pytest.raises(InvalidValueError, match="GGTOK_CACHE_SIZE must be a number, not 'much'"):
         download_cache.store(CacheEntry(f"{URL}6", "x", b"x"))
@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "file" / "cache"))
     download_cache.store(CacheEntry(URL, "x", b"y"))
-    assert download_cache.load(URL) is None
+    assert download_cache.load_entry(URL) is None
     assert download_cache.entries() == []
     assert download_cache.clear() == (0, 0)
 
@@ -187,7 +187,7 @@ def test_two_processes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     seen = 0
     while any(writer.poll() is None for writer in writers):
-        entry = download_cache.load(URL)
+        entry = download_cache.load_entry(URL)
         if entry is not None:
             assert entry.payload == bytes([int(entry.validator) % 256]) * 200_000
             seen += 1
@@ -205,7 +205,7 @@ def test_threads() -> None:
         for j in range(50):
             entry = CacheEntry(f"{URL}{j % 3}", f"{i}", bytes([i]) * 10_000)
             download_cache.store(entry)
-            found = download_cache.load(entry.url)
+            found = download_cache.load_entry(entry.url)
             if found is None or found.payload != bytes([int(found.validator)]) * 10_000:
                 failed.append(found)
 

@@ -68,7 +68,7 @@ def test_files_that_are_something_else(tmp_path: Path, row: str, way: str) -> No
     path = tmp_path / "model.gguf"
     path.write_bytes(data)
     if way == "list":
-        (model,) = listing.models([str(tmp_path)])
+        (model,) = listing.list_models([str(tmp_path)])
         assert model.error is not None
         with pytest.raises(GGUFError, match=says):
             raise GGUFError(model.error)
@@ -86,16 +86,16 @@ def test_a_large_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(diagnose, "_HEAD", 100)
     with pytest.raises(GGUFError, match=r"^((?!cut off).)*$"):
         ggtok.load(path)
-    assert diagnose._read(path.__fspath__()) == (MODEL[:100], 2000)
+    assert diagnose._read_head(path.__fspath__()) == (MODEL[:100], 2000)
 
 
 def test_a_file_that_is_gone_or_no_file(tmp_path: Path) -> None:
     """The file may be gone, or replaced by something else, by the time the message is created."""
-    assert diagnose._read(str(tmp_path / "none")) == (b"", None)
-    assert diagnose._read(os.devnull) == (b"", None)
+    assert diagnose._read_head(str(tmp_path / "none")) == (b"", None)
+    assert diagnose._read_head(os.devnull) == (b"", None)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")  # a FIFO without a writer
-        assert diagnose._read(str(tmp_path / "pipe")) == (b"", None)
+        assert diagnose._read_head(str(tmp_path / "pipe")) == (b"", None)
     assert (
         diagnose.explain_parse_error("bad", None, str(tmp_path / "none"), None, lambda _: True)
         == "bad"

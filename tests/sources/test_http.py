@@ -349,7 +349,7 @@ def test_a_damaged_entry_is_fetched_again(server: Server) -> None:
     n = len(server.requests)
     assert ggtok.load(url).encode("Hello, world") == IDS
     assert server.requests[n].status == 206
-    assert download_cache.load(url) is not None
+    assert download_cache.load_entry(url) is not None
 
 
 # ---- a large model ----

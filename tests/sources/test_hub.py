@@ -125,7 +125,7 @@ def failure(hub_server: Hub | None, name: str, **variables: str) -> str:
     ],
 )
 def test_names(name: str, repo: tuple[str | None, ...]) -> None:
-    found = hub.parse(name)
+    found = hub.parse_repo(name)
     assert found is not None
     assert (found.id, found.revision, found.file, found.quant) == repo
 
@@ -138,7 +138,7 @@ def test_names(name: str, repo: tuple[str | None, ...]) -> None:
     ],
 )
 def test_paths_that_are_not_names(name: str) -> None:
-    assert hub.parse(name) is None
+    assert hub.parse_repo(name) is None
     with pytest.raises(FileNotFoundError):
         ggtok.load(name)
     with pytest.raises(FileNotFoundError, match="user/repo"):
@@ -394,7 +394,7 @@ def test_files_missing_in_a_cache_come_from_the_hub(home: Path, hub_server: Hub)
 def test_a_cached_revision(home: Path) -> None:
     hub_cache(home / ".cache/huggingface/hub", "user/repo", CACHED, ref="refs/pr/1")
     assert ggtok.load("hf://user/repo@refs%2Fpr%2F1:Q8_0").pre == "qwen2"
-    assert hfcache.find(hfcache.Repo("it", "user/repo", "v2", quant="Q8_0")) is None
+    assert hfcache.find_cached(hfcache.Repo("it", "user/repo", "v2", quant="Q8_0")) is None
 
 
 def test_huggingface_hub_finds_the_layout(home: Path) -> None:
@@ -446,4 +446,4 @@ def test_llamacpps_older_cache(
     for name in CACHED:
         url = f"https://huggingface.co/user/repo_model/resolve/main/{name}"
         (folder / f"user_repo_{name.replace('/', '_')}.json").write_text(json.dumps({"url": url}))
-    assert hfcache.find(hfcache.Repo("it", "user/repo")) is None
+    assert hfcache.find_cached(hfcache.Repo("it", "user/repo")) is None

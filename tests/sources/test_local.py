@@ -276,7 +276,7 @@ def test_ollamas_second_layout(store: Ollama) -> None:
     link.symlink_to(os.path.relpath(store.root / "blobs" / parent, link.parent))
     store.model(f"{LIBRARY}/x/latest", SPM)  # a manifest left by an older version
     assert ggtok.load("ollama:x").pre == "qwen2"
-    assert [name for _, name, _ in ollama_store.models()] == ["ollama:x:latest"]
+    assert [name for _, name, _ in ollama_store.list_store()] == ["ollama:x:latest"]
     listed["manifests"] = [tensors, qwen]
     store.add("ollama.com/library/z/latest", listed, "manifests-v2")
     assert ggtok.load("ollama:z").pre == "qwen2"
@@ -304,7 +304,7 @@ def test_manifests_with_control_characters(store: Ollama) -> None:
             ggtok.load(f"ollama:{name}")
         assert str(caught.value).isprintable()
         assert len(str(caught.value)) < 600
-    assert all(model.error and model.error.isprintable() for model in listing.models())
+    assert all(model.error and model.error.isprintable() for model in listing.list_models())
 
 
 def test_ollama_models_that_do_not_load(store: Ollama) -> None:
@@ -406,7 +406,7 @@ def test_bad_names_of_lm_studios(name: str) -> None:
 def test_settings_that_are_broken(home: Path, settings: str) -> None:
     write(home / ".lmstudio" / "settings.json", settings.encode())
     assert lmstudio.folders() == []
-    assert list(listing.models()) == []
+    assert list(listing.list_models()) == []
     with pytest.raises(FileNotFoundError, match="LM Studio has no such model"):
         ggtok.load("lmstudio:a/b")
 
@@ -478,7 +478,7 @@ def test_list(home: Path, store: Ollama) -> None:
 @pytest.mark.parametrize("name", sorted(path.stem for path in fixture("spm").parent.iterdir()))
 def test_a_summary_equals_the_loaded_model(name: str, tmp_path: Path) -> None:
     path = write(tmp_path / "sub" / "model.gguf", fixture(name).read_bytes())
-    (model,) = listing.models([str(tmp_path)])
+    (model,) = listing.list_models([str(tmp_path)])
     tok = ggtok.load(path)
     assert (model.source, model.name, model.path) == ("file", str(path), str(path))
     assert (model.vocab_type, model.model, model.pre, model.n_tokens) == (
@@ -501,20 +501,20 @@ def test_only_beginnings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             return data
 
     monkeypatch.setattr(listing, "open", lambda path, *_, **__: Counting(path), raising=False)
-    (whole,) = listing.models([str(tmp_path)])
+    (whole,) = listing.list_models([str(tmp_path)])
     assert (whole.pre, whole.n_tokens) == ("llama-bpe", ggtok.load(LLAMA).n_tokens)
     assert read < len(LLAMA) / 4
     os.truncate(path, 1500)
-    (cut,) = listing.models([str(tmp_path)])
+    (cut,) = listing.list_models([str(tmp_path)])
     assert cut.size == 1500
     os.truncate(path, 100)
-    (cut,) = listing.models([str(tmp_path)])
+    (cut,) = listing.list_models([str(tmp_path)])
     assert cut.error
     path.write_bytes(b"no GGUF")
-    (bad,) = listing.models([str(tmp_path)])
+    (bad,) = listing.list_models([str(tmp_path)])
     assert bad.error == "not a GGUF file: it does not begin with 'GGUF'"
     path.write_bytes(b"")
-    assert next(iter(listing.models([str(tmp_path)]))).error
+    assert next(iter(listing.list_models([str(tmp_path)]))).error
 
 
 def with_a_long_text(size: int) -> bytes:
@@ -528,7 +528,7 @@ def with_a_long_text(size: int) -> bytes:
 
 def test_a_vocabulary_far_from_the_beginning(tmp_path: Path) -> None:
     write(tmp_path / "model.gguf", with_a_long_text(200_000))
-    (model,) = listing.models([str(tmp_path)])
+    (model,) = listing.list_models([str(tmp_path)])
     assert (model.pre, model.n_tokens) == ("llama-bpe", ggtok.load(LLAMA).n_tokens)
 
 
@@ -541,14 +541,14 @@ def test_a_file_that_shrinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             return super().read(n)
 
     monkeypatch.setattr(listing, "open_regular", Shrinking)
-    (model,) = listing.models([str(tmp_path)])
+    (model,) = listing.list_models([str(tmp_path)])
     assert (model.pre, model.error) == (None, "the file became shorter while it was read")
 
 
 def test_a_file_that_is_removed_meanwhile(tmp_path: Path) -> None:
     for name in ("a.gguf", "b.gguf"):
         write(tmp_path / name, SPM)
-    found = listing.models([str(tmp_path)])
+    found = listing.list_models([str(tmp_path)])
     assert next(found).vocab_type == "SPM"
     (tmp_path / "b.gguf").unlink()
     gone = next(found)
@@ -562,7 +562,7 @@ def test_cycles_of_links(tmp_path: Path) -> None:
         (tmp_path / "models" / name).symlink_to(tmp_path / "models", target_is_directory=True)
     (tmp_path / "models" / "self").symlink_to("self")
     (tmp_path / "models" / "nowhere.gguf").symlink_to("none.gguf")
-    assert [model.path for model in listing.models([str(tmp_path / "models")])] == [str(real)]
+    assert [model.path for model in listing.list_models([str(tmp_path / "models")])] == [str(real)]
 
 
 def test_list_of_nothing(home: Path) -> None:
@@ -580,7 +580,7 @@ def test_a_survey_of_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (home / ".lmstudio" / "models").mkdir(parents=True)
     monkeypatch.setattr(ollama_store, "stores", lambda: [str(home / "no\x1bne")])
     survey = listing.Survey()
-    assert list(listing.models(survey=survey)) == []
+    assert list(listing.list_models(survey=survey)) == []
     assert survey.unreadable == []
     assert [source for source, _ in survey.looked] == [
         *("hf", "llama.cpp", "ollama", "lmstudio", "lmstudio")
@@ -612,7 +612,7 @@ def test_a_survey_without_permission(
     monkeypatch.setattr(os, "scandir", scandir)
     monkeypatch.setattr(ollama_store, "stores", lambda: [str(store.root), str(home / "none")])
     survey = listing.Survey()
-    found = list(listing.models(survey=survey))
+    found = list(listing.list_models(survey=survey))
     assert [model.path for model in found] == [str(studio)]
     assert survey.lines(1) == [f"can't read {closed}: Permission denied"]
 
@@ -630,7 +630,7 @@ def test_a_survey_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(os, "stat", stat)
     survey = listing.Survey()
     folders = [str(tmp_path / "a"), closed]
-    (model,) = listing.models(folders, survey)
+    (model,) = listing.list_models(folders, survey)
     assert model.pre == "llama-bpe"
     assert survey.looked == [("file", folder) for folder in folders]
     assert survey.lines(1) == [f"can't read {closed}: Input/output error"]

@@ -103,7 +103,7 @@ def test_addresses_of_pages(monkeypatch: pytest.MonkeyPatch, name: str, meant: s
     monkeypatch.setenv("HF_ENDPOINT", "https://hub.test/")
     assert listing.read_as(name) == meant
     if meant and meant.startswith("hf:"):
-        assert hub.parse(meant)
+        assert hub.parse_repo(meant)
 
 
 @pytest.mark.parametrize(

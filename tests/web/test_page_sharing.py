@@ -118,7 +118,7 @@ def test_a_written_page_says_where_it_comes_from(browser: Browser, tmp_path: Pat
     from tests.web.pages import Shown
 
     source = "<i>model</i>.gguf"
-    model = page.embedded("a", fixture("spm").read_bytes(), source)
+    model = page.embed_model("a", fixture("spm").read_bytes(), source)
     path = tmp_path / "page.html"
     path.write_bytes(page.html([model], writer="ggtok view 1.2.3"))
     context = browser.new_context()

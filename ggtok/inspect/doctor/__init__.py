@@ -73,13 +73,13 @@ def _findings(
         code = "GGT001" if _names_model(source) else "GGT004"
         options = f"--unset {e.key}" if e.key and _loads_without(source, e.key) else ""
         return [finding(code, str(e), options=options)]
-    likely = pre_tokenizer.assumed(file)
+    likely = pre_tokenizer.assume_pre_tokenizer(file)
     checked = (check.check(likely) for check in _CHECKS)
-    found = chain(pre_tokenizer.check(file), chain.from_iterable(checked))
+    found = chain(pre_tokenizer.check_pre_tokenizer(file), chain.from_iterable(checked))
     if against is not None:
         from ggtok.inspect.doctor import against as source_of
 
-        found = chain(found, source_of.check(file, os.fsdecode(against)))
+        found = chain(found, source_of.check_against(file, os.fsdecode(against)))
     return sorted(found, key=lambda each: each.code)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from ggtok.base.concurrency import cached_property
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 from ggtok.errors import InvalidValueError
 from ggtok.inspect.doctor import battery
 from ggtok.inspect.doctor.battery import Chat
@@ -30,7 +30,7 @@ from ggtok.tokenizer import TokenAttr, Tokenizer
 from ggtok.vocabularies.convert.confirm import CHECK_LINES
 from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.lines import lines_for
-from ggtok.vocabularies.convert.source_formats import converted
+from ggtok.vocabularies.convert.source_formats import convert_source
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
 from ggtok.vocabularies.read import pairs
 from ggtok.vocabularies.spelling import UNUSED
@@ -53,7 +53,7 @@ _MOST = 5  # the most items that a finding's text lists
 _SMALLER = 200  # the most attempts to make a conversation smaller
 
 
-def check(file: File, against: str) -> Iterator[Finding]:
+def check_against(file: File, against: str) -> Iterator[Finding]:
     """Yields the differences from the source.
 
     Args:
@@ -76,8 +76,8 @@ class OriginalModel:
     """
 
     def __init__(self, file: File, against: str) -> None:
-        self.name, folder = _located(file, against)
-        self.vocabulary: Vocabulary = converted(folder, pre=None, arch=None, lines=0)
+        self.name, folder = _locate_source(file, against)
+        self.vocabulary: Vocabulary = convert_source(folder, pre=None, arch=None, lines=0)
         self._folder = SourceFolder(folder if os.path.isdir(folder) else None)
 
     @cached_property
@@ -94,7 +94,7 @@ class OriginalModel:
         return [end.id for end in self._folder.ends if end.id < self.tok.n_tokens]
 
 
-def _located(file: File, against: str) -> tuple[str, str]:
+def _locate_source(file: File, against: str) -> tuple[str, str]:
     """Returns the source's name, and its folder or file on this machine."""
     if against == AUTO:
         against = _repository_of(file)
@@ -117,8 +117,8 @@ def _repository_of(file: File) -> str:
                 return name
     if names:
         raise InvalidValueError(
-            f"against: the file comes from {shown(names[0], 200)}, which isn't a repository of the "
-            "Hugging Face Hub: name the repository or a folder"
+            f"against: the file comes from {printable(names[0], 200)}, which isn't a repository of "
+            "the Hugging Face Hub: name the repository or a folder"
         )
     raise InvalidValueError(
         f"against: the file doesn't say where it comes from (no key {_ADDRESSES[1]} or "
@@ -167,11 +167,13 @@ class _Differences:
         extra = [id for id in range(len(theirs), len(ours)) if not self._is_unused(id)]
         parts = []
         if wrong:
-            rows = [f"{id} {_quoted(ours[id])} | {_quoted(theirs[id])}" for id in wrong[:_MOST]]
+            rows = [
+                f"{id} {_quote_text(ours[id])} | {_quote_text(theirs[id])}" for id in wrong[:_MOST]
+            ]
             text = f"{number(len(wrong), 'token')} with another text"
             parts.append(f"{text}: {', '.join(rows)}{_more(wrong)}")
         if missing:
-            first = ", ".join(f"{id} {_quoted(theirs[id])}" for id in missing[:_MOST])
+            first = ", ".join(f"{id} {_quote_text(theirs[id])}" for id in missing[:_MOST])
             parts.append(f"{number(len(missing), 'token')} missing: {first}{_more(missing)}")
         if extra:
             parts.append(f"{number(len(extra), 'token')} more: {self.file.examples(extra)}")
@@ -232,16 +234,16 @@ class _Differences:
     def _ids(self) -> Iterator[Finding]:
         vocabulary = self.source.vocabulary
         lines = lines_for(vocabulary, CHECK_LINES)
-        expected = _encoded(self.theirs, lines)
-        different = _different(_encoded(self.ours, lines), expected)
+        expected = _encode_lines(self.theirs, lines)
+        different = _different(_encode_lines(self.ours, lines), expected)
         if self.file.unknown_pre is None and not different:
             return
         named = self.file.values.get(f"{GGML}pre")
         if vocabulary.pre is not None and named != vocabulary.pre.encode():
             with_theirs = self.file.load(pre=vocabulary.pre)
-            if not _different(_encoded(with_theirs, lines), expected):
+            if not _different(_encode_lines(with_theirs, lines), expected):
                 text = self._compared(lines, different, expected)
-                name = "none" if named is None else shown(named)
+                name = "none" if named is None else printable(named)
                 changes: dict[str, object] = {f"{GGML}pre": vocabulary.pre}
                 yield self._finding("GGT706", f"{name} | {vocabulary.pre}; {text}", (), changes)
                 return
@@ -254,10 +256,10 @@ class _Differences:
         if not different:
             return "the file's name is unknown"
         at = min(different, key=lambda i: len(lines[i]))
-        ours = _encoded(self.ours, [lines[at]])[0]
+        ours = _encode_lines(self.ours, [lines[at]])[0]
         return (
             f"{len(different)} of {number(len(lines), 'line')} have other ids, such as "
-            f"'{shown(lines[at], 60)}': {_some(ours)} | {_some(expected[at])}"
+            f"'{printable(lines[at], 60)}': {_some(ours)} | {_some(expected[at])}"
         )
 
     # ---- special tokens ----
@@ -322,7 +324,9 @@ class _Differences:
             chat = _smallest_difference(one, other, program)
             if chat is not None:
                 pair = one.render(chat, program), other.render(chat, program)
-                yield self._finding("GGT713", _described(chat, program, *pair), changes=changes)
+                yield self._finding(
+                    "GGT713", _describe_difference(chat, program, *pair), changes=changes
+                )
                 return
         slow = "" if one.complete else f"; {SLOW}"
         yield self._finding("GGT714", f"no conversation that was tried shows it{slow}")
@@ -334,7 +338,7 @@ def _type(tok: Tokenizer, id: int) -> TokenAttr | None:
     return next((each for each in _EXTRACTED if each in attr), None)
 
 
-def _encoded(tok: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
+def _encode_lines(tok: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
     return tok.encode_batch(list(lines), add_special=False, parse_special=True)
 
 
@@ -352,8 +356,8 @@ def _str(text: bytes) -> str | bytes:
         return text
 
 
-def _quoted(text: bytes) -> str:
-    return f"'{shown(text, 60)}'"
+def _quote_text(text: bytes) -> str:
+    return f"'{printable(text, 60)}'"
 
 
 def _more(items: Sequence[object]) -> str:
@@ -387,11 +391,11 @@ def _smallest_difference(one: EngineComparison, other: EngineComparison, like: L
     return found
 
 
-def _described(chat: Chat, like: Like, one: EngineResult, other: EngineResult) -> str:
+def _describe_difference(chat: Chat, like: Like, one: EngineResult, other: EngineResult) -> str:
     if one.text is None or other.text is None:
         which, error = ("file", one.error) if one.text is None else ("source", other.error)
-        what = f"the {which}'s template refuses it: {shown(error, 160)}"
+        what = f"the {which}'s template refuses it: {printable(error, 160)}"
     else:
         ours, theirs = around_difference(one.text, other.text)
         what = f"{PROGRAMS[like]} writes {ours}, and with the source's template {theirs}"
-    return f"for {shown(chat.as_json(), 400)}, {what}"
+    return f"for {printable(chat.as_json(), 400)}, {what}"

@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal
 
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 from ggtok.chat import api
 from ggtok.chat.options import ChatOptions
 from ggtok.chat.prompt import n_shared
@@ -45,7 +45,7 @@ SLOW = "the template is so slow that not every conversation was compared"
 _OWN = ("bos_token", "eos_token", "tools", "messages", "add_generation_prompt")
 
 
-def check(file: File) -> Iterator[Finding]:
+def check_engines(file: File) -> Iterator[Finding]:
     if file.tok.chat_template is None or file.tok.vocab_type == "NONE":
         return
     comparison = EngineComparison(file)
@@ -202,7 +202,9 @@ class EngineComparison:
         return api.ChatCall(self._loaded, options, bits=chat_calls.KEEP_ENDS)
 
     def _run(self, call: api.ChatCall, conversation: Chat) -> EngineResult:
-        return EngineResult(call.one(_sent(conversation, call.options.like), chat_calls.TEXT)[0])
+        return EngineResult(
+            call.one(_client_messages(conversation, call.options.like), chat_calls.TEXT)[0]
+        )
 
     def _text(self, call: api.ChatCall, conversation: Chat) -> str | None:
         try:
@@ -248,7 +250,7 @@ class EngineComparison:
     def _variables(self, conversation: Chat) -> Json:
         """Returns the variables that llama-server passes to the template."""
         call = self._call(conversation, "llama.cpp")
-        made: Json = call.one(_sent(conversation, "llama.cpp"), chat_calls.VARIABLES)[0]
+        made: Json = call.one(_client_messages(conversation, "llama.cpp"), chat_calls.VARIABLES)[0]
         return {"messages": [], **made}
 
     def _source(self, conversation: Chat, like: Like = "llama.cpp") -> str:
@@ -259,7 +261,7 @@ class EngineComparison:
         self, call: api.ChatCall, source: str, dialect: jinja.Dialect, conversation: Chat
     ) -> str | None:
         try:
-            call.template = _compiled(source, dialect).compiled
+            call.template = _compile(source, dialect).compiled
         except TemplateError:
             return None
         return self._text(call, conversation)
@@ -276,7 +278,7 @@ class EngineComparison:
             texts: list[str] = []
             made = None
             for like, expected in zip(PROGRAMS, (one, other), strict=True):
-                made = traces.marked(self._source(conversation, like), inner)
+                made = traces.insert_markers(self._source(conversation, like), inner)
                 if made is None:
                     break
                 text = self._render_source(calls[like], made.source, like, conversation)
@@ -290,7 +292,7 @@ class EngineComparison:
 
 
 @lru_cache(16)
-def _compiled(source: str, dialect: jinja.Dialect) -> jinja.Template:
+def _compile(source: str, dialect: jinja.Dialect) -> jinja.Template:
     return jinja.compile(source, dialect)
 
 
@@ -301,13 +303,13 @@ def _by_dialects(source: str, variables: Json) -> tuple[str | bytes | None, ...]
     texts: list[str | bytes | None] = []
     for dialect in PROGRAMS:
         try:
-            texts.append(_compiled(source, dialect).render(given, _NOW).text)
+            texts.append(_compile(source, dialect).render(given, _NOW).text)
         except TemplateError:
             texts.append(None)
     return tuple(texts)
 
 
-def _sent(conversation: Chat, like: str) -> list[Json]:
+def _client_messages(conversation: Chat, like: str) -> list[Json]:
     """Returns the messages in the form that the program's clients send."""
     messages = conversation.messages
     return list(messages) if like == "transformers" else [_as_sent(each) for each in messages]
@@ -378,7 +380,7 @@ def _code(difference: PromptDifference) -> str:
 def _finding(
     code: str, differences: list[PromptDifference], comparison: EngineComparison
 ) -> Finding:
-    texts = [_described(difference) for difference in differences[:_MOST]]
+    texts = [_describe_difference(difference) for difference in differences[:_MOST]]
     left = len(differences) - len(texts)
     if left:
         texts.append(f"and {number(left, 'other cause')}")
@@ -388,21 +390,21 @@ def _finding(
     return finding(code, "\n".join(texts), lines=tuple(sorted(lines)))
 
 
-def _described(difference: PromptDifference) -> str:
+def _describe_difference(difference: PromptDifference) -> str:
     where = "" if difference.line is None else f"line {difference.line}"
     if difference.tag:
-        where += f" ('{shown(difference.tag, _TAG)}')"
+        where += f" ('{printable(difference.tag, _TAG)}')"
     one, other = difference.one, difference.other
     if one.text is None:
-        what = f"llama-server refuses it: {shown(one.error, _ERROR)}"
+        what = f"llama-server refuses it: {printable(one.error, _ERROR)}"
     elif other.text is None:
-        what = f"transformers refuses it: {shown(other.error, _ERROR)}"
+        what = f"transformers refuses it: {printable(other.error, _ERROR)}"
     else:
         first, second = around_difference(one.text, other.text)
         what = f"llama-server writes {first}, transformers {second}"
     because = f" ({difference.reason})" if difference.reason else ""
     begin = f"{where}, for " if where else "for "
-    return f"{begin}{shown(difference.chat.as_json(), _CHAT)}, {what}{because}"
+    return f"{begin}{printable(difference.chat.as_json(), _CHAT)}, {what}{because}"
 
 
 def around_difference(one: str, other: str) -> tuple[str, str]:
@@ -415,4 +417,4 @@ def around_difference(one: str, other: str) -> tuple[str, str]:
         + ("..." if len(text) > at + 2 * _CONTEXT else "")
         for text in (one, other)
     )
-    return f"'{shown(first)}'", f"'{shown(second)}'"
+    return f"'{printable(first)}'", f"'{printable(second)}'"

@@ -12,7 +12,7 @@ from typing import Any
 
 from ggtok import _types as types
 from ggtok.base.concurrency import cached_property
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.base.files import read_regular
 from ggtok.errors import GGUFError, UnknownPreTokenizerError, VocabWarning
 from ggtok.native.arguments import byte_view
@@ -151,7 +151,7 @@ class File:
     def examples(self, ids: Iterable[int]) -> str:
         """Lists the first few tokens for a message."""
         ids = list(ids)
-        first = ", ".join(f"{id} '{shown(self.pieces[id], 60)}'" for id in ids[:_SHOWN])
+        first = ", ".join(f"{id} '{printable(self.pieces[id], 60)}'" for id in ids[:_SHOWN])
         return first + (", ..." if len(ids) > _SHOWN else "")
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import GGTokError
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, File
@@ -25,13 +25,13 @@ _LISTED = 8  # the most names to list
 _RANKED = 3  # the most candidates to list
 
 
-def check(file: File) -> Iterator[Finding]:
+def check_pre_tokenizer(file: File) -> Iterator[Finding]:
     if not _has_name(file):
         return
     name = file.values.get(GGML + "pre")
     code, detail = "", ""
     if file.unknown_pre is not None:
-        code, detail = "GGT103", f"it is '{shown(name or b'', 60)}'; {_others(file)}"
+        code, detail = "GGT103", f"it is '{printable(name or b'', 60)}'; {_others(file)}"
     elif not name:
         code, detail = "GGT101", f"there is no key '{GGML}pre'; {_others(file)}"
     elif name.split(b"\0")[0] == b"default":
@@ -47,7 +47,7 @@ def check(file: File) -> Iterator[Finding]:
         yield finding(code, detail, options="" if likely is None else f"--pre {likely}")
 
 
-def assumed(file: File) -> File:
+def assume_pre_tokenizer(file: File) -> File:
     """Returns the file as it is with the pre-tokenizer that it probably should have, so that a
     wrong name causes one finding; the file itself if its own name seems right, or if no other one
     is likely."""
@@ -111,7 +111,7 @@ def _misfit(file: File) -> str:
     if ours - least <= _MISFIT * len(ids):
         return ""
     best = " and ".join(text for name, text in _KINDS.items() if theirs[name] == least)
-    return f"of {len(ids)} tokens, '{shown(name, 60)}' splits {ours}, {best} {least}"
+    return f"of {len(ids)} tokens, '{printable(name, 60)}' splits {ours}, {best} {least}"
 
 
 def _sample(file: File) -> list[int]:
@@ -204,12 +204,12 @@ def _ignores_merges(name: str) -> bool:
 
 def _every(file: File) -> list[Candidate]:
     if "candidates" not in file.memo:
-        file.memo["candidates"] = list(_measured(file))
+        file.memo["candidates"] = list(_compare_names(file))
     measured: list[Candidate] = file.memo["candidates"]
     return measured
 
 
-def _measured(file: File) -> Iterator[Candidate]:
+def _compare_names(file: File) -> Iterator[Candidate]:
     """Loads the vocabulary once for all names that split alike."""
     ids = _sample(file)
     default = file.load(pre="default").encode(PROBE, add_special=False)
@@ -251,7 +251,7 @@ def _hints(file: File) -> Iterator[tuple[str, str]]:
         found = [name for name, word in _WORDS.items() if word in plain]
         if found and plain != "llama":  # the architecture of many models
             name = max(found, key=lambda name: len(_WORDS[name]))
-            yield name, f"'{key}' is '{shown(text, 60)}'"
+            yield name, f"'{key}' is '{printable(text, 60)}'"
             return
 
 

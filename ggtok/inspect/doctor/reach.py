@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from itertools import islice, product
 from math import inf
 
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 from ggtok.inspect.doctor import pre_tokenizer, template, tokens
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File, characters, is_utf8
@@ -176,7 +176,7 @@ _SURE = 1e-3  # a path counts as better only if its score is higher by more than
 _SPECIAL = int(TokenAttr.CONTROL | TokenAttr.UNKNOWN | TokenAttr.UNUSED | TokenAttr.BYTE)
 
 
-def check(file: File) -> Iterator[Finding]:
+def check_reach(file: File) -> Iterator[Finding]:
     yield from _tokens(file)
     yield from _merges(file)
 
@@ -193,24 +193,24 @@ def _tokens(file: File) -> Iterator[Finding]:
         and file.pieces[id] not in _NEVER_IN_UTF8
         and id not in file.broken
     ]
-    impossible, unseen = unreached(file, normal)
+    impossible, unseen = find_unreachable(file, normal)
     known = {*template.normal_controls(file), *tokens.other_bytes(file)}  # see GGT304, GGT306
     tags = tuple(id for id in impossible if TAG.fullmatch(file.pieces[id]) and id not in known)
     words = tuple(sorted({*impossible} - {*tags} - known))
     if words:
         code = "GGT401" if len(words) * _FEW > len(normal) else "GGT402"
-        yield finding(code, _counted(file, words, len(normal)), words)
+        yield finding(code, _count_and_examples(file, words, len(normal)), words)
     if tags:
         yield finding("GGT403", f"{number(len(tags), 'token')}: {file.examples(tags)}", tags)
     if unseen:
-        yield finding("GGT404", _counted(file, unseen, len(normal)), tuple(unseen))
+        yield finding("GGT404", _count_and_examples(file, unseen, len(normal)), tuple(unseen))
 
 
-def _counted(file: File, ids: Sequence[int], n: int) -> str:
+def _count_and_examples(file: File, ids: Sequence[int], n: int) -> str:
     return f"{len(ids)} of {n} NORMAL tokens: {file.examples(ids)}"
 
 
-def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
+def find_unreachable(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
     """Returns which of these NORMAL tokens are proved unreachable, and which others no text has
     produced."""
     seen = Seen(file.tok)
@@ -303,7 +303,7 @@ def _merges(file: File) -> Iterator[Finding]:
         whole = [merge for merge, parts in zip(merges, pairs, strict=True) if parts is not None]
         yield finding(
             "GGT501",
-            _listed([characters(merge) for merge in malformed]),
+            _list_merges([characters(merge) for merge in malformed]),
             changes={GGML + "merges": whole} if whole else None,
         )
     ranks = file.ranks
@@ -317,16 +317,16 @@ def _merges(file: File) -> Iterator[Finding]:
         yield finding("GGT502", number(repeated, "merge"), changes={GGML + "merges": once})
     idle = idle_merges(ranks)
     if idle:
-        yield finding("GGT503", _listed([" ".join(parts) for parts in idle]))
+        yield finding("GGT503", _list_merges([" ".join(parts) for parts in idle]))
     others = {left + right for left, right in ranks}.difference(map(characters, file.texts))
     no_token = [parts for parts in ranks if "".join(parts) in others] if others else []
     no_token = [parts for parts in no_token if parts not in idle]
     if no_token:
-        yield finding("GGT504", _listed([" ".join(parts) for parts in no_token]))
+        yield finding("GGT504", _list_merges([" ".join(parts) for parts in no_token]))
 
 
-def _listed(merges: list[str]) -> str:
-    first = ", ".join(f"'{shown(merge, 60)}'" for merge in merges[:5])
+def _list_merges(merges: list[str]) -> str:
+    first = ", ".join(f"'{printable(merge, 60)}'" for merge in merges[:5])
     return f"{number(len(merges), 'merge')}: {first}{', ...' if len(merges) > 5 else ''}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import GGTokError, TemplateError
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, File
@@ -29,20 +29,20 @@ _CHATS = (
 )
 
 
-def check(file: File) -> Iterator[Finding]:
+def check_template(file: File) -> Iterator[Finding]:
     tok = file.tok
     if tok.chat_template is None or tok.vocab_type == "NONE":
         return
     try:
         tok.apply_chat_template(_FIRST[:1])
     except GGTokError as e:
-        other = "" if _rendered(tok, _FIRST[:1]) is None else "; transformers renders it"
+        other = "" if _render_or_none(tok, _FIRST[:1]) is None else "; transformers renders it"
         lines = (e.line,) if isinstance(e, TemplateError) and e.line is not None else ()
-        yield finding("GGT207", shown(str(e), 300) + other, lines=lines)
+        yield finding("GGT207", printable(str(e), 300) + other, lines=lines)
         return
-    texts = [text for chat in _CHATS if (text := _rendered(tok, chat)) is not None]
+    texts = [text for chat in _CHATS if (text := _render_or_none(tok, chat)) is not None]
     yield from _bos(file, texts)
-    split = [t for t in _control_texts(texts) if len(_ids(tok, t)) > 1]
+    split = [t for t in _control_texts(texts) if len(_encode_text(tok, t)) > 1]
     normal = normal_controls(file)
     if normal:
         changes = file.types_to(CONTROL, normal)
@@ -52,37 +52,37 @@ def check(file: File) -> Iterator[Finding]:
     plain = {_CONTROL.match(end)[0] for end in map(str.lstrip, ends) if _CONTROL.match(end)}  # type: ignore[index]
     no_token = [text for text in lacking if text in plain]
     if no_token:
-        yield finding("GGT205", ", ".join(f"'{shown(text)}'" for text in no_token))
+        yield finding("GGT205", ", ".join(f"'{printable(text)}'" for text in no_token))
     elif ends and not normal:  # one of `normal` may be the end of turn
         yield from _endless(file, ends)
     others = [text for text in lacking if text not in no_token]
     if others:
-        yield finding("GGT206", ", ".join(f"'{shown(text)}'" for text in others))
+        yield finding("GGT206", ", ".join(f"'{printable(text)}'" for text in others))
 
 
 def end_of_turn(file: File) -> int | None:
     """Returns the special token that the template writes after an answer, or None."""
-    text = None if file.tok.chat_template is None else _rendered(file.tok, _CHATS[1])
+    text = None if file.tok.chat_template is None else _render_or_none(file.tok, _CHATS[1])
     end = None if text is None else _end_of_turn(text)
     if end is None:
         return None
-    return next((id for id in _ids(file.tok, end) if file.is_control(id)), None)
+    return next((id for id in _encode_text(file.tok, end) if file.is_control(id)), None)
 
 
 def normal_controls(file: File) -> tuple[int, ...]:
     """Returns NORMAL tokens that the template writes as control tokens, but that are split."""
     if file.tok.chat_template is None:
         return ()
-    texts = [text for chat in _CHATS if (text := _rendered(file.tok, chat)) is not None]
+    texts = [text for chat in _CHATS if (text := _render_or_none(file.tok, chat)) is not None]
     ids = {
         file.tok.text_to_token(text)
         for text in _control_texts(texts)
-        if len(_ids(file.tok, text)) > 1
+        if len(_encode_text(file.tok, text)) > 1
     }
     return tuple(sorted(id for id in ids if id is not None and file.types[id] == NORMAL))
 
 
-def _rendered(tok: Tokenizer, chat: list[dict[str, str]]) -> str | None:
+def _render_or_none(tok: Tokenizer, chat: list[dict[str, str]]) -> str | None:
     """Renders the chat without llama-server's changes; returns None if the template refuses it."""
     try:
         return tok.apply_chat_template(chat, like="transformers")
@@ -90,7 +90,7 @@ def _rendered(tok: Tokenizer, chat: list[dict[str, str]]) -> str | None:
         return None
 
 
-def _ids(tok: Tokenizer, text: str) -> list[int]:
+def _encode_text(tok: Tokenizer, text: str) -> list[int]:
     return tok.encode(text, add_special=False, parse_special=True)
 
 
@@ -122,7 +122,7 @@ def _end_of_turn(text: str) -> str | None:
 def _endless(file: File, ends: list[str]) -> Iterator[Finding]:
     """Reports the first control token after an answer if no token there ends generation."""
     specials = (
-        [id for id in _ids(file.tok, end) if file.is_control(id) or file.tok.is_eog(id)]
+        [id for id in _encode_text(file.tok, end) if file.is_control(id) or file.tok.is_eog(id)]
         for end in ends
     )
     # Prefer the chat that ends with the answer. Some templates close an answer only if a question

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from ggtok.base.escape import number, shown
+from ggtok.base.escape import number, printable
 from ggtok.inspect.doctor import template
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File
@@ -35,9 +35,9 @@ _END = re.compile(rb"end.{0,3}of.{0,3}(text|sentence)|^</s>$|^<(\||)eos(\||)>$",
 _MOST_KEYS = 16  # the most keys in a finding
 
 
-def check(file: File) -> Iterator[Finding]:
+def check_tokens(file: File) -> Iterator[Finding]:
     yield from _unknown(file)
-    yield from _texts(file)
+    yield from _check_texts(file)
     yield from _special(file)
     yield from _sizes(file)
 
@@ -50,7 +50,7 @@ def _unknown(file: File) -> Iterator[Finding]:
         return
     keys = [key for key in file.values if key.startswith(GGML) and not knows_key(key)]
     ids = tuple(id for id, type in enumerate(file.types) if type not in range(BYTE + 1))
-    details = [f"the key '{shown(key, 128)}'" for key in keys[:_MOST_KEYS]]
+    details = [f"the key '{printable(key, 128)}'" for key in keys[:_MOST_KEYS]]
     if len(keys) > _MOST_KEYS:
         details.append(f"{number(len(keys) - _MOST_KEYS, 'more key')}")
     if ids:
@@ -64,7 +64,7 @@ def _unknown(file: File) -> Iterator[Finding]:
 # ---- texts ----
 
 
-def _texts(file: File) -> Iterator[Finding]:
+def _check_texts(file: File) -> Iterator[Finding]:
     stored = file.values.get(GGML + "tokens")
     if not stored or not file.tok.n_tokens:
         return

@@ -50,7 +50,7 @@ class Marked(NamedTuple):
 
 
 @lru_cache(16)
-def marked(source: str, inner: bool) -> Marked | None:
+def insert_markers(source: str, inner: bool) -> Marked | None:
     """Inserts markers into a template; returns None if that isn't possible. If `inner`, also
     inserts them into macros, and into blocks whose output becomes a value."""
     if _OPEN in source:

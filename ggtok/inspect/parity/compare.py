@@ -10,7 +10,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from itertools import islice
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import GGTokError, MissingExtraError
 from ggtok.inspect.parity.process import (
     LlamaCpp,
@@ -72,8 +72,8 @@ def _connect_library(path: str) -> tuple[LlamaCpp, str]:
         build = llama.build()
     except LlamaCppError as e:
         llama.close()
-        raise LlamaCppLoadError(f"{shown(path)}: {_load_advice(path, str(e))}") from None
-    return llama, f"{shown(path)}" + (f" ({build})" if build else "")
+        raise LlamaCppLoadError(f"{printable(path)}: {_load_advice(path, str(e))}") from None
+    return llama, f"{printable(path)}" + (f" ({build})" if build else "")
 
 
 def _load_advice(path: str, message: str) -> str:
@@ -121,7 +121,7 @@ def reasons(tok: Tokenizer, llama: LlamaCpp, found: ParityComparison) -> list[st
     return known
 
 
-def generated(tok: Tokenizer, n: int, seed: int) -> Iterator[bytes]:
+def generate_texts(tok: Tokenizer, n: int, seed: int) -> Iterator[bytes]:
     """Yields `n` texts for this vocabulary, which depend only on the seed."""
     return texts(seed, n, words_of(tok), [tok.token_text(id) for id in special_of(tok)])
 

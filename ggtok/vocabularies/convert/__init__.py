@@ -40,7 +40,7 @@ def convert(
         InvalidTypeError, InvalidValueError: an argument has a wrong type or value.
     """
     from ggtok.native import pre_names
-    from ggtok.vocabularies.convert.source_formats import converted
+    from ggtok.vocabularies.convert.source_formats import convert_source
 
     for name, value in (("pre", pre), ("arch", arch)):
         if value is not None and not isinstance(value, str):
@@ -49,4 +49,4 @@ def convert(
         raise InvalidTypeError(f"source must be str or a path, not {type(source).__name__}")
     if pre is not None and pre not in pre_names():
         raise UnknownPreTokenizerError(f"pre: no pre-tokenizer has the name {pre!r}", name=pre)
-    return converted(os.fsdecode(os.fspath(source)), pre=pre, arch=arch)
+    return convert_source(os.fsdecode(os.fspath(source)), pre=pre, arch=arch)

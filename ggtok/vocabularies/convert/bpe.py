@@ -18,7 +18,7 @@ from ggtok.vocabularies.convert.draft import (
     newer_characters,
     without_normalizer,
 )
-from ggtok.vocabularies.convert.source_files import check_splits, checked, field, utf8
+from ggtok.vocabularies.convert.source_files import check_splits, expect_type, field, utf8
 from ggtok.vocabularies.convert.tokenizer_json import (
     TokenizerJson,
     add_added,
@@ -239,7 +239,7 @@ def _unknown(source: TokenizerJson, ids: dict[str, int]) -> int | None:
     unk = source.model.get("unk_token")
     if unk is None:
         return None
-    unk_id = ids.get(checked(unk, str, "model.unk_token"))
+    unk_id = ids.get(expect_type(unk, str, "model.unk_token"))
     if unk_id is None:
         raise VocabError(f"model.unk_token: {unk!r} is not a token")
     return unk_id

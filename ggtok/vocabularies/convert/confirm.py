@@ -94,16 +94,18 @@ class Original:
 
 def hugging_face(document: dict[str, Any], *, generated: bool = False) -> Original:
     """Returns an Original for a tokenizer.json, which Hugging Face's tokenizers reads."""
-    return Original(document, Package("tokenizers"), json.dumps, _copied, generated=generated)
+    return Original(
+        document, Package("tokenizers"), json.dumps, _copy_document, generated=generated
+    )
 
 
-def _copied(document: dict[str, Any]) -> dict[str, Any]:
+def _copy_document(document: dict[str, Any]) -> dict[str, Any]:
     """Copies a document, except for the long tables, which may be replaced but not modified."""
     shallow = {key: value for key, value in document.items() if key != "model"}
     return {**copy.deepcopy(shallow), "model": dict(document["model"])}
 
 
-def confirmed(
+def confirm(
     vocabulary: Vocabulary, original: Original | None, n: int, folder: SourceFolder | None = None
 ) -> Vocabulary:
     """Compares the vocabulary and the ids of `n` lines if the packages are installed, and returns
@@ -116,21 +118,23 @@ def confirmed(
         try:
             judge = Judge.of("transformers", os.path.abspath(folder.path))
         except VocabError as e:
-            vocabulary = _noted(vocabulary, e.args[0])
+            vocabulary = _add_note(vocabulary, e.args[0])
     if judge is None and original is not None and original.knows_ids(folder):
         facts = original.facts()
     lines = lines_for(vocabulary, n, facts if judge is None else judge.facts)
     if original is not None:
         try:
-            vocabulary, theirs = _explained(vocabulary, original, lines)
+            vocabulary, theirs = _compare_with_package(vocabulary, original, lines)
         except TooMuch as e:
-            vocabulary = _noted(vocabulary, e.args[0])
+            vocabulary = _add_note(vocabulary, e.args[0])
     if judge is None:
-        return vocabulary if facts is None else _compared(vocabulary, facts)
+        return vocabulary if facts is None else _report_disagreements(vocabulary, facts)
     try:
-        return _judged(_compared(vocabulary, judge.facts), judge, lines, original, theirs)
+        return _compare_with_transformers(
+            _report_disagreements(vocabulary, judge.facts), judge, lines, original, theirs
+        )
     except TooMuch as e:
-        return _noted(vocabulary, e.args[0])
+        return _add_note(vocabulary, e.args[0])
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ class Judge:
         return None if encode is None else cls(encode, PackageFacts.of_answer(package.facts()))
 
 
-def _compared(vocabulary: Vocabulary, facts: PackageFacts) -> Vocabulary:
+def _report_disagreements(vocabulary: Vocabulary, facts: PackageFacts) -> Vocabulary:
     """Returns the vocabulary with a report that has the package's disagreements."""
     report = vocabulary.report
     assert isinstance(report, ConversionReport)
@@ -159,7 +163,7 @@ def _compared(vocabulary: Vocabulary, facts: PackageFacts) -> Vocabulary:
     return replace(vocabulary, report=report)
 
 
-def _noted(vocabulary: Vocabulary, note: str) -> Vocabulary:
+def _add_note(vocabulary: Vocabulary, note: str) -> Vocabulary:
     report = vocabulary.report
     return replace(vocabulary, report=replace(report, notes=(*report.notes, note)))
 
@@ -167,7 +171,7 @@ def _noted(vocabulary: Vocabulary, note: str) -> Vocabulary:
 Ids = dict[str, list[int]]  # the ids for each line
 
 
-def _judged(
+def _compare_with_transformers(
     vocabulary: Vocabulary,
     judge: Judge,
     lines: Sequence[str],
@@ -192,7 +196,7 @@ def _judged(
         loader = {line for line in differing if theirs[line] != expected[line]}
         unexplained = [x for x in differing if x in known or (original.generated and x in loader)]
         if loader and not original.generated:
-            row = _measured(_LOADER, loader, lines)
+            row = _count_differences(_LOADER, loader, lines)
             differences = (*differences, row)
     report = replace(
         report,
@@ -212,7 +216,7 @@ _LOADER = Difference(
 )
 
 
-def _explained(
+def _compare_with_package(
     vocabulary: Vocabulary, original: Original, lines: Sequence[str]
 ) -> tuple[Vocabulary, Ids | None]:
     """Compares the vocabulary's ids with those of the file's own package. Returns the vocabulary
@@ -224,7 +228,7 @@ def _explained(
     theirs = encode(lines)
     tok = vocabulary.tokenizer()
     differences = [*report.differences, *_found_by_text(vocabulary, tok)]
-    changed = _changed(differences, original, lines, theirs)
+    changed = _apply_differences(differences, original, lines, theirs)
     pair = _Pair.of(vocabulary, original, differences, tok)
     rest = pair.differing(lines)
     if pair.scores is not None:
@@ -244,7 +248,7 @@ def _explained(
     rest = [line for line in rest if line not in together]
     report = replace(
         report,
-        differences=tuple(map(_measured, differences, changed, [lines] * len(changed))),
+        differences=tuple(map(_count_differences, differences, changed, [lines] * len(changed))),
         judge=original.package.name,
         compared=len(lines),
         differing=sum(map(operator.ne, theirs, pair.ours(lines))),
@@ -277,7 +281,7 @@ def _without_texts(line: str, texts: Sequence[str]) -> str:
     return line
 
 
-def _changed(
+def _apply_differences(
     differences: Sequence[Difference],
     original: Original,
     lines: Sequence[str],
@@ -302,7 +306,9 @@ def _changed(
     return changed
 
 
-def _measured(difference: Difference, changed: set[str] | None, lines: Sequence[str]) -> Difference:
+def _count_differences(
+    difference: Difference, changed: set[str] | None, lines: Sequence[str]
+) -> Difference:
     if changed is None:
         return difference
     example = min(sorted(changed), key=len, default=None)

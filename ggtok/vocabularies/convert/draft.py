@@ -15,7 +15,7 @@ from typing import Any
 from ggtok.errors import VocabError
 from ggtok.vocabularies.contents import ConversionReport, Difference, Pair
 from ggtok.vocabularies.convert.folder import SourceFolder, merge_tokens
-from ggtok.vocabularies.convert.source_files import MAX_TOKENS, checked, utf8
+from ggtok.vocabularies.convert.source_files import MAX_TOKENS, expect_type, utf8
 from ggtok.vocabularies.convert.source_files import field as value_of
 from ggtok.vocabularies.convert.structure import entries
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
@@ -215,7 +215,7 @@ def template_of(post_processor: Any) -> PostProcessorTemplate:
 
 def _token(entry: Mapping[str, Any], key: str, at: str) -> str:
     pair = value_of(entry, key, list, at)
-    return checked(pair[0] if pair else None, str, f"{at}.{key}[0]")
+    return expect_type(pair[0] if pair else None, str, f"{at}.{key}[0]")
 
 
 def _around(single: list[Any], at: str) -> tuple[list[str], list[str]]:
@@ -224,7 +224,7 @@ def _around(single: list[Any], at: str) -> tuple[list[str], list[str]]:
     target = before
     for i, item in enumerate(single):
         where = f"{at}[{i}]"
-        row = checked(item, dict, where)
+        row = expect_type(item, dict, where)
         if "Sequence" in row:
             target = after
         else:
@@ -295,7 +295,7 @@ def add_configured(draft: Draft, folder: SourceFolder, where: str) -> None:
 def set_configured(draft: Draft, folder: SourceFolder, ids: Mapping[str, int]) -> None:
     """Sets the special ids that the configurations name, and the chat templates."""
     configured: dict[str, int] = {}
-    for name, id in _configured(folder, ids):
+    for name, id in _special_ids(folder, ids):
         configured.setdefault(name, id)
     draft.special_ids |= configured
     draft.set_templates(folder)
@@ -312,7 +312,7 @@ def _set_last(draft: Draft, id: int) -> None:
         draft.special_ids["eos"] = id
 
 
-def _configured(folder: SourceFolder, ids: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+def _special_ids(folder: SourceFolder, ids: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     for name, ours in _NAMES.items():
         token = folder.named.get(name)
         if token is not None and token.text in ids:

@@ -27,8 +27,8 @@ def with_ends(vocabulary: Vocabulary, folder: SourceFolder) -> Vocabulary:
     free = [name for name in _KEYS if name not in vocabulary.special_ids]
     free.sort(key=lambda name: getattr(tok, f"{name}_id") is not None)
     keys = dict(zip(free, missing, strict=False))
-    lost = [_shown(texts[id]) for id in missing[len(keys) :]]
-    more = [_shown(texts[id]) for id in sorted(tok.eog_ids - set(ids)) if id < len(texts)]
+    lost = [_quote_token(texts[id]) for id in missing[len(keys) :]]
+    more = [_quote_token(texts[id]) for id in sorted(tok.eog_ids - set(ids)) if id < len(texts)]
     differences, notes = [], []
     if lost:
         differences.append(
@@ -59,5 +59,5 @@ def with_ends(vocabulary: Vocabulary, folder: SourceFolder) -> Vocabulary:
     return replace(vocabulary, special_ids=special_ids, report=report)
 
 
-def _shown(text: bytes) -> str:
+def _quote_token(text: bytes) -> str:
     return repr(text.decode("utf-8", "replace"))

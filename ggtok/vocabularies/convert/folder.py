@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from ggtok.base.concurrency import cached_property
 from ggtok.errors import VocabError
 from ggtok.vocabularies.convert import source_files
-from ggtok.vocabularies.convert.source_files import checked, read_object, read_text, token_id
+from ggtok.vocabularies.convert.source_files import expect_type, read_object, read_text, token_id
 from ggtok.vocabularies.convert.tokenizer_classes import (
     CLASS_ANYWAY,
     CLASS_OF_MODEL,
@@ -293,7 +293,7 @@ class SourceFolder:
                 if not key.isdecimal():
                     raise VocabError(f"{_DECODER}: {key!r} is not a token id")
                 at = f"{_DECODER}.{key}"
-                entry = checked(value, dict, at)
+                entry = expect_type(value, dict, at)
                 source_files.field(entry, "content", str, at)
                 id = token_id(int(key[:10]), _DECODER)
                 tokens.append(ConfiguredToken(_row(entry), id, _DECODER))
@@ -436,7 +436,7 @@ def templates_of(config: Json) -> dict[str, str]:
     templates = {}
     for i, entry in enumerate(value[:_MAX_TEMPLATES]):
         where = f"chat_template[{i}]"
-        row = checked(entry, dict, where)
+        row = expect_type(entry, dict, where)
         templates[source_files.field(row, "name", str, where)] = source_files.field(
             row, "template", str, where
         )

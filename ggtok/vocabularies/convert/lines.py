@@ -167,7 +167,7 @@ def lines_for(vocabulary: Vocabulary, n: int, facts: PackageFacts | None = None)
         tokens = [
             text.encode("utf-8", "replace")
             if scheme is None or id in added
-            else spelling.decoded(text.encode("utf-8", "replace"), spelling.NORMAL, scheme)
+            else spelling.decode_text(text.encode("utf-8", "replace"), spelling.NORMAL, scheme)
             for id, text in sorted(facts.tokens.items())
         ]
         special += [facts.tokens[id] for id in added if id in facts.tokens]

@@ -88,12 +88,12 @@ class PackageFacts:
             id for id, type in enumerate(types) if type != spelling.UNUSED and id not in self.tokens
         ]
         yield from _sentence(missing, "missing", self)
-        rows = [f"{id} {_shown(texts[id])} instead of {self.tokens[id]!r}" for id in other]
+        rows = [f"{id} {_quote_token(texts[id])} instead of {self.tokens[id]!r}" for id in other]
         if rows:
-            yield f"{_counted(rows)} with another text: {_examples(rows)}"
+            yield f"{_token_count(rows)} with another text: {_examples(rows)}"
         if more:
-            rows = [f"{id} {_shown(texts[id])}" for id in more]
-            yield f"{_counted(rows)} more than the source has: {_examples(rows)}"
+            rows = [f"{id} {_quote_token(texts[id])}" for id in more]
+            yield f"{_token_count(rows)} more than the source has: {_examples(rows)}"
 
     def _types(self, vocabulary: Vocabulary) -> Iterator[str]:
         if self.added is None:
@@ -162,10 +162,10 @@ def _spellings(text: str, model: str) -> Iterable[str]:
 def _sentence(ids: Sequence[int], predicate: str, facts: PackageFacts) -> Iterator[str]:
     if ids:
         rows = [f"{id} {facts.tokens.get(id, '')!r}" for id in ids]
-        yield f"{_counted(rows)} ({predicate}): {_examples(rows)}"
+        yield f"{_token_count(rows)} ({predicate}): {_examples(rows)}"
 
 
-def _counted(rows: Sequence[str]) -> str:
+def _token_count(rows: Sequence[str]) -> str:
     return f"{len(rows)} tokens" if len(rows) > 1 else "1 token"
 
 
@@ -173,5 +173,5 @@ def _examples(rows: Sequence[str]) -> str:
     return ", ".join(rows[:_SHOWN]) + (", ..." if len(rows) > _SHOWN else "")
 
 
-def _shown(text: bytes) -> str:
+def _quote_token(text: bytes) -> str:
     return repr(text.decode("utf-8", "replace"))

@@ -279,10 +279,10 @@ def _shift(draft: Draft, n: int) -> None:
 
 
 def original_of(model: SentencePieceModel, shift: bool) -> Original:
-    number = _shifted if shift else None
+    number = _fairseq_id if shift else None
     package = Package("sentencepiece")
     return Original(model, package, write_model, parses_special=False, number=number)
 
 
-def _shifted(id: int) -> int:
+def _fairseq_id(id: int) -> int:
     return 3 if id == 0 else id + 1

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from ggtok.vocabularies.contents import Pair
 
 
-def recovered(ranks: Mapping[bytes, int]) -> tuple[list[Pair], list[bytes]]:
+def recover_merges(ranks: Mapping[bytes, int]) -> tuple[list[Pair], list[bytes]]:
     """Returns the merges in the order of ranks, and the tokens of several bytes that no merge
     produces."""
     merges: list[Pair] = []
@@ -36,7 +36,7 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Pair | None:
     O(n log n) time for n bytes."""
     n = len(token)
     if n == 2:
-        return (token[:1], token[1:]) if _known(token, ranks) else None
+        return (token[:1], token[1:]) if _has_parts(token, ranks) else None
     ends = list(range(1, n + 1))  # ends[i]: the end of the part that starts at i, or 0 if none does
     begins = list(range(-1, n))  # begins[i]: the start of the part that ends at i
     heap: list[tuple[int, int, int]] = []
@@ -63,7 +63,7 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Pair | None:
     return None
 
 
-def _known(token: bytes, ranks: Mapping[bytes, int]) -> bool:
+def _has_parts(token: bytes, ranks: Mapping[bytes, int]) -> bool:
     return token[:1] in ranks and token[1:] in ranks
 
 

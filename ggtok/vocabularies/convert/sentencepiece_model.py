@@ -89,7 +89,7 @@ def read_model(data: bytes, where: str = "model") -> SentencePieceModel:
         if fields is None:
             continue
         if not isinstance(value, tuple):
-            raise _malformed(where, at, f"field {number} is not a message")
+            raise _malformed_error(where, at, f"field {number} is not a message")
         into: SentencePieceModel | SentencePiece = model
         if fields is _PIECE:
             if len(model.pieces) == MAX_TOKENS:
@@ -98,7 +98,7 @@ def read_model(data: bytes, where: str = "model") -> SentencePieceModel:
             model.pieces.append(into)
         for inner, found, place in _fields(data, *value, where):
             if (row := fields.get(inner)) is not None:
-                setattr(into, row[0], _checked(found, row[1], data, place, where))
+                setattr(into, row[0], _convert_value(found, row[1], data, place, where))
     if not model.pieces:
         raise VocabError(f"{where}: has no pieces: not a SentencePiece model")
     return model
@@ -120,18 +120,20 @@ def _fields(data: bytes, at: int, end: int, where: str) -> Iterator[tuple[int, _
         elif wire == _LENGTH:
             size, at = _varint(data, at, end, where)
             if size > end - at:
-                raise _malformed(where, start, f"field {number} has {size} bytes: past the end")
+                raise _malformed_error(
+                    where, start, f"field {number} has {size} bytes: past the end"
+                )
             value, at = (at, at + size), at + size
         elif wire in (_FIXED32, _FIXED64):
             size = 4 if wire == _FIXED32 else 8
             if size > end - at:
-                raise _malformed(where, start, f"field {number} is cut off")
+                raise _malformed_error(where, start, f"field {number} is cut off")
             at += size
             if wire == _FIXED64:
                 continue  # no field of a model has this type
             (value,) = struct.unpack_from("<f", data, at - size)
         else:
-            raise _malformed(where, start, f"field {number} has the unknown wire type {wire}")
+            raise _malformed_error(where, start, f"field {number} has the unknown wire type {wire}")
         yield number, value, start
 
 
@@ -139,31 +141,31 @@ def _varint(data: bytes, at: int, end: int, where: str) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         if at >= end:
-            raise _malformed(where, at, "an integer is cut off")
+            raise _malformed_error(where, at, "an integer is cut off")
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value & (1 << 64) - 1, at
-    raise _malformed(where, at, "an integer has more than ten bytes")
+    raise _malformed_error(where, at, "an integer has more than ten bytes")
 
 
-def _malformed(where: str, at: int, reason: str) -> VocabError:
+def _malformed_error(where: str, at: int, reason: str) -> VocabError:
     return VocabError(f"{where}: not a SentencePiece model: byte {at}: {reason}", offset=at)
 
 
-def _checked(value: _Value, kind: type, data: bytes, at: int, where: str) -> object:
+def _convert_value(value: _Value, kind: type, data: bytes, at: int, where: str) -> object:
     """Converts a field's value to the type `kind`; raises VocabError if that isn't possible."""
     if kind is bytes:
         if not isinstance(value, tuple):
-            raise _malformed(where, at, "a field is a number, not a text")
+            raise _malformed_error(where, at, "a field is a number, not a text")
         return data[value[0] : value[1]]
     if kind is float:
         if not isinstance(value, float):
-            raise _malformed(where, at, "a score is not a float")
+            raise _malformed_error(where, at, "a score is not a float")
         return value
     if not isinstance(value, int):
-        raise _malformed(where, at, "a field is not an integer")
+        raise _malformed_error(where, at, "a field is not an integer")
     if kind is bool:
         return value != 0
     value &= (1 << 32) - 1  # an int32 is stored sign-extended

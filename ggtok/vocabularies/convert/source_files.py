@@ -103,13 +103,13 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def parse_object(data: bytes, where: str) -> dict[str, Any]:
     """Parses a JSON object."""
-    value = parse(data, where)
+    value = parse_json(data, where)
     if not isinstance(value, dict):
         raise VocabError(f"{where}: must be a JSON object, but is {_kind(value)}")
     return value
 
 
-def parse(data: bytes, where: str) -> Any:
+def parse_json(data: bytes, where: str) -> Any:
     """Parses JSON, within limits."""
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
         raise VocabError(f"{where}: more than {MAX_VALUES} values: too large for a vocabulary")
@@ -145,10 +145,10 @@ def field(
     value = mapping.get(key)
     if value is None and default is not _REQUIRED:
         return default  # type: ignore[no-any-return]
-    return checked(value, kind, f"{where}.{key}" if where else key)
+    return expect_type(value, kind, f"{where}.{key}" if where else key)
 
 
-def checked(value: Any, kind: type[T], where: str) -> T:
+def expect_type(value: Any, kind: type[T], where: str) -> T:
     """Returns the value; raises VocabError if it isn't of type `kind`."""
     if kind is float and type(value) is int:
         value = _as_float(value, where)
@@ -177,7 +177,7 @@ def utf8(text: str, where: str) -> bytes:
 
 def token_id(value: Any, where: str) -> int:
     """Checks that a value is an integer in the range of token ids, and returns it."""
-    id = checked(value, int, where)
+    id = expect_type(value, int, where)
     if not 0 <= id < MAX_TOKENS:
         raise VocabError(f"{where}: {id} is not a token id (0 to {MAX_TOKENS - 1})")
     return id

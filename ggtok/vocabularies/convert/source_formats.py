@@ -65,7 +65,7 @@ def draft_of(source: TokenizerJson) -> tuple[Draft, str]:
     source.complete()
     kind = source.model.get("type")
     if kind is None:
-        kind = _guessed(source.model)
+        kind = _guess_model_type(source.model)
     if not isinstance(kind, str) or kind not in READERS:
         known = ", ".join(READERS)
         raise VocabError(f"model.type: llama.cpp doesn't support {kind!r}, only {known}")
@@ -79,7 +79,7 @@ def draft_of(source: TokenizerJson) -> tuple[Draft, str]:
     return draft, f"tokenizer.json ({kind})"
 
 
-def _guessed(model: dict[str, Any]) -> str:
+def _guess_model_type(model: dict[str, Any]) -> str:
     """Guesses the type of the model for older files, which don't contain it."""
     if "merges" in model:
         return "BPE"
@@ -108,7 +108,7 @@ class Input(NamedTuple):
         return os.path.basename(self.path)
 
 
-def _finished(
+def _complete(
     of: Input,
     draft: Draft,
     format: str,
@@ -128,7 +128,7 @@ def _finished(
     report = vocabulary.report
     report = replace(report, notes=(*report.notes, *folder.disagreements.notes()))
     vocabulary = replace(vocabulary, report=report)
-    return confirm.confirmed(vocabulary, original, of.options.lines, folder)
+    return confirm.confirm(vocabulary, original, of.options.lines, folder)
 
 
 def _json(of: Input) -> Vocabulary:
@@ -159,7 +159,7 @@ def _of_document(of: Input, source: TokenizerJson, format: str | None = None) ->
     try:
         draft, name = draft_of(source)
         original = confirm.hugging_face(source.document, generated=format is not None)
-        return _finished(of, draft, format or name, original, source.folder)
+        return _complete(of, draft, format or name, original, source.folder)
     except VocabError as e:  # the message names a position in the document, or another file
         if not str(e).startswith((of.path, os.path.join(of.folder.path or of.path, ""))):
             e.args = (f"{of.path}: {e}", *e.args[1:])
@@ -170,11 +170,11 @@ def _sentencepiece(of: Input) -> Vocabulary:
     model = read_model(of.data, of.name)
     draft, format = pieces.draft_of(model, of.name, of.folder, of.options.arch)
     original = pieces.original_of(model, pieces.is_shifted(of.folder, of.options.arch))
-    return _finished(of, draft, format, original)
+    return _complete(of, draft, format, original)
 
 
 def _tekken(of: Input, document: dict[str, Any]) -> Vocabulary:
-    return _finished(of, *tiktoken_files.tekken_draft_of(document, of.folder, of.options.pre))
+    return _complete(of, *tiktoken_files.tekken_draft_of(document, of.folder, of.options.pre))
 
 
 def _tiktoken(of: Input) -> Vocabulary:
@@ -183,7 +183,7 @@ def _tiktoken(of: Input) -> Vocabulary:
     )
     original, differences = tiktoken_files.original_of(ranks, chain)
     draft.differences += differences
-    return _finished(of, draft, format, original)
+    return _complete(of, draft, format, original)
 
 
 def _vocab_txt(of: Input) -> Vocabulary:
@@ -194,13 +194,13 @@ def _vocab_txt(of: Input) -> Vocabulary:
 
 def _plamo(of: Input) -> Vocabulary:
     draft, format = token_lists.plamo_draft_of(of.data, of.name, of.folder)
-    return _finished(of, draft, format, None)
+    return _complete(of, draft, format, None)
 
 
 def _rwkv(of: Input) -> Vocabulary:
     text = decode_text(of.data, of.path)
     draft, format = token_lists.rwkv_draft_of(text, of.name, of.folder)
-    return _finished(of, draft, format, None)
+    return _complete(of, draft, format, None)
 
 
 class Format(NamedTuple):
@@ -257,7 +257,7 @@ _OTHERS = (
 )
 
 
-def converted(
+def convert_source(
     source: str,
     *,
     pre: str | None,
@@ -266,11 +266,11 @@ def converted(
 ) -> Vocabulary:
     """Converts a folder or file."""
     with noting() as read:
-        vocabulary = _converted(source, ConvertOptions(pre, arch, lines))
+        vocabulary = _convert_format(source, ConvertOptions(pre, arch, lines))
     return replace(vocabulary, inputs=tuple(read))
 
 
-def _converted(source: str, options: ConvertOptions) -> Vocabulary:
+def _convert_format(source: str, options: ConvertOptions) -> Vocabulary:
     folder = SourceFolder(None)
     if os.path.isdir(source):
         folder, source = SourceFolder(source), _file_of(source)

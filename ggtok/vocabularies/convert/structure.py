@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import UnknownPreTokenizerError, VocabError
-from ggtok.vocabularies.convert.source_files import checked, field
+from ggtok.vocabularies.convert.source_files import expect_type, field
 from ggtok.vocabularies.patterns import CHAINS, GPT2, Chain, Pre
-from ggtok.vocabularies.pre_tokenizer_json import is_limited, unlimited
+from ggtok.vocabularies.pre_tokenizer_json import is_limited, undo_unicode_limit
 
 _MAX_STEPS = 64
 _MAX_PATTERN = 1 << 16
@@ -57,11 +57,13 @@ def normal_form(pattern: str) -> str:
     A possessive loop (``?+``, ``++``, ``*+``) becomes greedy: in the published expressions, the
     greedy loop would never backtrack.
     """
-    pattern = unlimited(pattern)
+    pattern = undo_unicode_limit(pattern)
     for literal, escape in _LITERALS.items():
         pattern = pattern.replace(literal, escape)
-    pattern = "".join(c if ord(c) < 0x80 else _escaped(c) for c in pattern)
-    pattern = re.sub(r"\\x\{([0-9A-Fa-f]+)\}", lambda m: _escaped(chr(_code(m[1]))), pattern)
+    pattern = "".join(c if ord(c) < 0x80 else _escape_code_point(c) for c in pattern)
+    pattern = re.sub(
+        r"\\x\{([0-9A-Fa-f]+)\}", lambda m: _escape_code_point(chr(_code(m[1]))), pattern
+    )
     pattern = re.sub(r"\\u([0-9A-Fa-f]{4})", lambda m: f"\\u{m[1].upper()}", pattern)
     pattern = _ITEM.sub(lambda m: m[1] + (m[2] or m[3] or ""), pattern)
     for new, old in _REWRITES:
@@ -73,7 +75,7 @@ def _code(digits: str) -> int:
     return min(int(digits[:6], 16), 0x10FFFF)
 
 
-def _escaped(c: str) -> str:
+def _escape_code_point(c: str) -> str:
     code = ord(c)
     return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
 
@@ -94,7 +96,7 @@ def structure_of(pre_tokenizer: Any) -> Structure:
             if field(entry, "use_regex", bool, at, True):
                 steps.append(GPT2)
                 newer_characters = True
-        elif kind == "Split" and (expression := _split(entry, at)) is not None:
+        elif kind == "Split" and (expression := _split_pattern(entry, at)) is not None:
             steps.append(normal_form(expression))
             newer_characters |= not is_limited(expression)
         elif kind == "Digits":
@@ -121,7 +123,7 @@ def entries(entry: Any, inner: str, where: str) -> Iterator[tuple[dict[str, Any]
         seen += 1
         if seen > _MAX_STEPS:
             raise VocabError(f"{where}: more than {_MAX_STEPS} steps")
-        mapping = checked(entry, dict, at)
+        mapping = expect_type(entry, dict, at)
         if mapping.get("type") == "Sequence":
             many = field(mapping, inner, list, at)
             pending[:0] = [(one, f"{at}.{inner}[{i}]") for i, one in enumerate(many)]
@@ -134,7 +136,7 @@ def normalizers_of(normalizer: Any) -> list[dict[str, Any]]:
     return [entry for entry, _ in entries(normalizer, "normalizers", "normalizer")]
 
 
-def _split(entry: dict[str, Any], at: str) -> str | None:
+def _split_pattern(entry: dict[str, Any], at: str) -> str | None:
     pattern = field(entry, "pattern", dict, at)
     behavior = entry.get("behavior")
     whole = behavior == "Isolated" or (behavior == "Removed" and entry.get("invert") is True)
@@ -187,8 +189,8 @@ def pre_for(
 
 
 def _unknown(steps: tuple[str, ...]) -> UnknownPreTokenizerError:
-    text = _shown(steps)
-    known, near = max(_chains().items(), key=lambda row: _likeness(text, _shown(row[0])))
+    text = _join_steps(steps)
+    known, near = max(_chains().items(), key=lambda row: _likeness(text, _join_steps(row[0])))
     names = tuple(pre.name for pre in near.pres)
     return UnknownPreTokenizerError(
         "no pre-tokenizer of llama.cpp splits text like this source: "
@@ -198,7 +200,7 @@ def _unknown(steps: tuple[str, ...]) -> UnknownPreTokenizerError:
     )
 
 
-def _shown(steps: tuple[str, ...]) -> str:
+def _join_steps(steps: tuple[str, ...]) -> str:
     return "\n".join(steps)
 
 
@@ -212,14 +214,14 @@ def _difference(known: tuple[str, ...], steps: tuple[str, ...]) -> str:
         return "it has no expressions"
     for i, step in enumerate(steps):
         if i >= len(known):
-            return f"the nearest has no step {i + 1}: '{shown(step, _SHOWN)}'"
+            return f"the nearest has no step {i + 1}: '{printable(step, _SHOWN)}'"
         if step != known[i]:
             have, want = step.split("|"), known[i].split("|")
             extra = [part for part in have if part not in want]
             lacking = [part for part in want if part not in have]
             if not extra and not lacking:
                 return f"step {i + 1} has the nearest one's parts in another order"
-            has = f"has '{shown('|'.join(extra), _SHOWN)}'" if extra else "lacks something"
-            nearest = shown("|".join(lacking), _SHOWN)
+            has = f"has '{printable('|'.join(extra), _SHOWN)}'" if extra else "lacks something"
+            nearest = printable("|".join(lacking), _SHOWN)
             return f"step {i + 1} {has} where the nearest has '{nearest}'"
     return f"it has no step {len(steps) + 1}: '{known[len(steps)]}'"

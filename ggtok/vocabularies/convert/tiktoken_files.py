@@ -26,18 +26,18 @@ from ggtok.vocabularies.convert.draft import (
 )
 from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.originals import Package
-from ggtok.vocabularies.convert.ranks import recovered
+from ggtok.vocabularies.convert.ranks import recover_merges
 from ggtok.vocabularies.convert.source_files import (
     MAX_TOKEN_BYTES,
     MAX_TOKENS,
-    checked,
+    expect_type,
     field,
     lines_of,
     token_id,
     utf8,
 )
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, Chain
-from ggtok.vocabularies.pre_tokenizer_json import limited
+from ggtok.vocabularies.pre_tokenizer_json import limit_to_unicode_15
 
 # ---- *.tiktoken: each line has a token's bytes in base64 and its rank, which is its id ----
 
@@ -162,7 +162,7 @@ def draft_of(
     set_configured(draft, folder, ranks.special)
     name_end(draft)
     chain = CHAIN_OF_PRE.get(name)
-    finish(draft, ranks.ranks, name, chain)
+    complete_draft(draft, ranks.ranks, name, chain)
     format = "tiktoken" if known is None else f"tiktoken ({known.name})"
     return draft, format, ranks, chain
 
@@ -217,9 +217,9 @@ def add_ranks(draft: Draft, ranks: Mapping[bytes, int], first: int) -> None:
         draft.set(first + rank, spelling.to_characters(token), spelling.NORMAL)
 
 
-def finish(draft: Draft, ranks: Mapping[bytes, int], pre: str, chain: Chain | None) -> None:
+def complete_draft(draft: Draft, ranks: Mapping[bytes, int], pre: str, chain: Chain | None) -> None:
     """Sets the merges, and adds the differences that the pre-tokenizer causes."""
-    merges, unreachable = recovered(ranks)
+    merges, unreachable = recover_merges(ranks)
     whole = frozenset(unreachable)
     as_characters = spelling.to_characters
     draft.merges = [(as_characters(left), as_characters(right)) for left, right in merges]
@@ -251,7 +251,7 @@ def original_of(ranks: Ranks, chain: Chain | None) -> tuple[Original | None, lis
     if chain is None or len(chain.steps) != 1:
         return None, []
     published = chain.published[0] if chain.published else chain.steps
-    exact = limited(chain.steps[0])
+    exact = limit_to_unicode_15(chain.steps[0])
     differences = []
 
     def change(document: dict[str, Any]) -> None:
@@ -299,7 +299,7 @@ def tekken_draft_of(
     add_configured(draft, folder, "tekken.json")
     set_configured(draft, folder, _special_of(draft))
     of_name = CHAIN_OF_PRE.get(name)
-    finish(draft, ranks, name, of_name)
+    complete_draft(draft, ranks, name, of_name)
     original, differences = original_of(Ranks(ranks), of_name)
     draft.differences += differences
     return draft, "tekken.json", None if original is None else _after(original, n_special)
@@ -323,7 +323,7 @@ def _special(document: Mapping[str, Any], n: int) -> list[str]:
         texts = []
         for i, row in enumerate(rows):
             where = f"special_tokens[{i}]"
-            entry = checked(row, dict, where)
+            entry = expect_type(row, dict, where)
             if token_id(entry.get("rank"), where + ".rank") != i:
                 raise VocabError(f"{where}.rank: special tokens aren't in order")
             texts.append(field(entry, "token_str", str, where))
@@ -340,7 +340,7 @@ def _ranks(document: Mapping[str, Any], n: int) -> dict[bytes, int]:
     ranks: dict[bytes, int] = {}
     for i, row in enumerate(rows[:n]):
         where = f"vocab[{i}]"
-        entry = checked(row, dict, where)
+        entry = expect_type(row, dict, where)
         if entry.get("rank") != i:
             raise VocabError(f"{where}.rank: is {entry.get('rank')!r}: ranks must be in order")
         try:

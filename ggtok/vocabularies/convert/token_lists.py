@@ -14,9 +14,9 @@ from ggtok.vocabularies.convert.folder import SourceFolder
 from ggtok.vocabularies.convert.source_files import (
     MAX_TOKEN_BYTES,
     MAX_TOKENS,
-    checked,
+    expect_type,
     lines_of,
-    parse,
+    parse_json,
     token_id,
     utf8,
 )
@@ -38,7 +38,7 @@ def rwkv_draft_of(text: str, where: str, folder: SourceFolder) -> tuple[Draft, s
             id, token = _token(line.rstrip("\r\n"), f"{where}: line {number}")
             if id in draft.texts:
                 raise VocabError(f"{where}: line {number}: the id {id} occurs twice")
-            draft.set(id, escaped(token), spelling.NORMAL)
+            draft.set(id, escape_token(token), spelling.NORMAL)
     if len(draft.texts) == 1:
         raise VocabError(f"{where}: there are no tokens")
     draft.differences.append(
@@ -50,7 +50,7 @@ def rwkv_draft_of(text: str, where: str, folder: SourceFolder) -> tuple[Draft, s
     )
     draft.size = folder.vocab_size
     draft.special_ids = {"bos": 0, "eos": 0}
-    newlines = next((id for id, text in draft.texts.items() if text == escaped(b"\n\n")), None)
+    newlines = next((id for id, text in draft.texts.items() if text == escape_token(b"\n\n")), None)
     if newlines is not None:
         draft.special_ids["eot"] = newlines
         draft.notes.append("an empty line ends a turn (EOT), as in llama.cpp's converter")
@@ -77,7 +77,7 @@ def _token(line: str, where: str) -> tuple[int, bytes]:
     return token_id(int(number), where), token
 
 
-def escaped(token: bytes) -> bytes:
+def escape_token(token: bytes) -> bytes:
     """Escapes a token as in llama.cpp: Python's repr without quotes."""
     return repr(token)[2:-1].encode()
 
@@ -98,16 +98,16 @@ def plamo_draft_of(data: bytes, where: str, folder: SourceFolder) -> tuple[Draft
         id = len(draft.texts)
         if id == MAX_TOKENS:
             raise VocabError(f"{at}: more than {MAX_TOKENS} tokens")
-        row = checked(parse(line, at), list, at)
+        row = expect_type(parse_json(line, at), list, at)
         if len(row) < 2:
             raise VocabError(f"{at}: must have a text and a score")
-        text = utf8(checked(row[0], str, at + "[0]"), at)
+        text = utf8(expect_type(row[0], str, at + "[0]"), at)
         kind = _TYPES.get(
             row[2] if len(row) > 2 and isinstance(row[2], str) else "", spelling.NORMAL
         )
         if text.startswith(b"<|plamo:") and text.endswith(b"|>") and kind == spelling.NORMAL:
             kind = spelling.CONTROL
-        draft.set(id, text, kind, checked(row[1], float, at + "[1]"))
+        draft.set(id, text, kind, expect_type(row[1], float, at + "[1]"))
     draft.size = folder.vocab_size
     add_configured(draft, folder, where)
     ids = {text.decode(): id for id, text in draft.texts.items()}

@@ -23,7 +23,7 @@ from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.draft import Draft, Json
 from ggtok.vocabularies.convert.folder import SourceFolder, merge_tokens
-from ggtok.vocabularies.convert.source_files import by_id, checked, field, token_id, utf8
+from ggtok.vocabularies.convert.source_files import by_id, expect_type, field, token_id, utf8
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, MASK
 
 # ---- dropped spaces ----
@@ -241,7 +241,7 @@ class TokenizerJson:
 
     def _rows(self) -> list[dict[str, Any]]:
         entries = field(self.document, "added_tokens", list, "", [])
-        rows = [checked(row, dict, f"added_tokens[{i}]") for i, row in enumerate(entries)]
+        rows = [expect_type(row, dict, f"added_tokens[{i}]") for i, row in enumerate(entries)]
         for i, row in enumerate(rows):
             field(row, "content", str, f"added_tokens[{i}]")
             token_id(row.get("id"), f"added_tokens[{i}].id")
@@ -294,8 +294,8 @@ def _model_ids(source: TokenizerJson) -> dict[str, int]:
     elif isinstance(vocab, list):
         for id, value in enumerate(vocab):
             where = f"model.vocab[{id}]"
-            pair: list[Any] = checked(value, list, where)
-            ids[checked(pair[0] if pair else None, str, where + "[0]")] = id
+            pair: list[Any] = expect_type(value, list, where)
+            ids[expect_type(pair[0] if pair else None, str, where + "[0]")] = id
     return ids
 
 

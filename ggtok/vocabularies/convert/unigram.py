@@ -12,7 +12,7 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.draft import Draft, Json, leading_space, unigram_fallback
-from ggtok.vocabularies.convert.source_files import checked, field, token_id, utf8
+from ggtok.vocabularies.convert.source_files import expect_type, field, token_id, utf8
 from ggtok.vocabularies.convert.tokenizer_json import TokenizerJson, add_added
 from ggtok.vocabularies.gguf_writer import CHARSMAP
 
@@ -37,14 +37,14 @@ def read_unigram(source: TokenizerJson, draft: Draft) -> None:
     fallback = field(source.model, "byte_fallback", bool, "model", False)
     for id, row in enumerate(field(source.model, "vocab", list, "model")):
         where = f"model.vocab[{id}]"
-        pair = checked(row, list, where)
+        pair = expect_type(row, list, where)
         if len(pair) != 2:
             raise VocabError(f"{where}: is not a pair of a text and a score")
-        text = utf8(checked(pair[0], str, where + "[0]"), where)
+        text = utf8(expect_type(pair[0], str, where + "[0]"), where)
         kind = spelling.NORMAL
         if fallback and spelling.is_byte_token(text):
             kind = spelling.BYTE
-        draft.set(id, text, kind, checked(pair[1], float, where + "[1]"))
+        draft.set(id, text, kind, expect_type(pair[1], float, where + "[1]"))
     unk = source.model.get("unk_id")
     if unk is not None:
         id = token_id(unk, "model.unk_id")

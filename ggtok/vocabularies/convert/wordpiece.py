@@ -38,7 +38,7 @@ def read_wordpiece(source: TokenizerJson, draft: Draft) -> None:
     prefix."""
     key = "continuing_subword_prefix"
     prefix = utf8(field(source.model, key, str, "model", "##"), f"model.{key}")
-    exported = None if prefix else _exported(source)
+    exported = None if prefix else _exported_flags(source)
     vocab = vocab_of(source)
     draft.model = "bert"
     for id, text in vocab.items():
@@ -60,11 +60,13 @@ def read_wordpiece(source: TokenizerJson, draft: Draft) -> None:
         draft.keys |= exported
         if source.model.get("max_input_chars_per_word") != UNLIMITED:
             draft.differences.append(
-                Difference("wordpiece", "llama.cpp has no limit on words", change=_unlimited)
+                Difference(
+                    "wordpiece", "llama.cpp has no limit on words", change=_remove_word_limit
+                )
             )
 
 
-def _exported(source: TokenizerJson) -> dict[str, object]:
+def _exported_flags(source: TokenizerJson) -> dict[str, object]:
     """Returns the flags of a vocabulary exported by ggtok, in which U+2581 marks the beginnings of
     words."""
     document = source.document
@@ -115,7 +117,7 @@ def _normalizer(source: TokenizerJson, draft: Draft) -> None:
             "llama.cpp keeps the first code point of a decomposition, lower-cases code point by "
             "code point, knows newer punctuation, and has no limit on a word's length "
             f"({source.model.get('max_input_chars_per_word', 100)} characters in the source)",
-            change=_unlimited,
+            change=_remove_word_limit,
             without=_without_rare,
         )
     )
@@ -168,5 +170,5 @@ def _is_rare(c: str) -> bool:
     )
 
 
-def _unlimited(document: Json) -> None:
+def _remove_word_limit(document: Json) -> None:
     document["model"]["max_input_chars_per_word"] = UNLIMITED

@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 from ggtok.base.files import (
     FileFormat,
-    check,
     check_regular,
-    followed,
+    check_target,
+    follow_link,
     open_regular,
     read_up_to,
 )
@@ -79,15 +79,15 @@ def edit(
     if target is not None:
         _check_out(source, target, force)
     check_not_edited(source)
-    real = followed(os.path.abspath(source))
+    real = follow_link(os.path.abspath(source))
     if target is None and not dry_run:
         place.check_in_place(real)
-    with _opened(source, real, write=target is None and not dry_run) as file:
+    with _open_source(source, real, write=target is None and not dry_run) as file:
         header = Header(file, source)
         entries, effective = apply(header, changes)
         before, after = header.metadata(header.entries), header.metadata(entries)
         if not force:
-            _check(after, effective)
+            _check_loads(after, effective)
         file_size = place.size_of(file)
         # A file that is cut off in the padding before its data has no place for a header.
         fits = target is None and header.n_tensors and file_size >= header.data_offset
@@ -132,8 +132,8 @@ def undo(path: str | os.PathLike[str]) -> str:
     source = first_shard(_path(path, "path"))
     if recover(source):
         return source
-    real = followed(os.path.abspath(source))
-    with place.locked(real) as file:
+    real = follow_link(os.path.abspath(source))
+    with place.open_locked(real) as file:
         place.restore(file, real)
     return source
 
@@ -154,7 +154,7 @@ def _path(path: object, name: str) -> str:
 
 
 def _check_out(source: str, out: str, force: bool) -> None:
-    status = check(out, _GGUF, inputs=[source], force=force)
+    status = check_target(out, _GGUF, inputs=[source], force=force)
     if status is not None:
         check_regular(status, out)  # renaming would replace a device or FIFO
     part = shard(source)
@@ -166,11 +166,11 @@ def _check_out(source: str, out: str, force: bool) -> None:
         )
 
 
-def _opened(source: str, real: str, *, write: bool) -> BinaryIO | place.Locked:
-    return place.locked(real) if write else open_regular(source)
+def _open_source(source: str, real: str, *, write: bool) -> BinaryIO | place.Locked:
+    return place.open_locked(real) if write else open_regular(source)
 
 
-def _check(metadata: bytes, changes: list[Change]) -> None:
+def _check_loads(metadata: bytes, changes: list[Change]) -> None:
     """Loads the edited vocabulary and compiles the changed templates. Raises an error if ggtok,
     like llama.cpp, refuses one of them."""
     from ggtok.tokenizer import load

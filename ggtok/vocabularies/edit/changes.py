@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native.gguf import ARRAY, BOOL, FLOAT32, INT32, INT64, STRING, UINT32, UINT64
 from ggtok.vocabularies.edit.header import ALIGNMENT, Header, HeaderEntry, utf8
@@ -77,11 +77,11 @@ class _Array:
     """An array of which several elements may change. It is decoded and encoded only once."""
 
     def __init__(self, header: Header, entries: Mapping[str, HeaderEntry], key: str) -> None:
-        _check(key)
+        _check_key(key)
         entry = entries.get(key)
         if entry is None or entry.kind != ARRAY:
-            raise InvalidValueError(f"{shown(key)}: the file has no such array")
-        self._header, self._name = header, shown(key)
+            raise InvalidValueError(f"{printable(key)}: the file has no such array")
+        self._header, self._name = header, printable(key)
         self._of, self._length = header.length(entry)
         # Scalars are changed in the array's bytes, so that all other scalars keep their bytes.
         self._strings = cast("list[bytes]", header.value(entry)) if self._of == STRING else []
@@ -90,7 +90,7 @@ class _Array:
     def change(self, digits: str, value: object) -> tuple[object, bool]:
         """Changes an element. Returns the old value, and whether the new value differs from it."""
         digits = digits.lstrip("0") or "0"
-        name = f"{self._name}[{shown(digits, _INDEX_DIGITS)}]"
+        name = f"{self._name}[{printable(digits, _INDEX_DIGITS)}]"
         # int() refuses to convert thousands of digits.
         if len(digits) > _INDEX_DIGITS or (index := int(digits)) >= self._length:
             raise InvalidValueError(f"{name}: the array has {self._length} elements")
@@ -111,26 +111,27 @@ def _change(
 ) -> tuple[object, bool]:
     """Changes, adds or removes a value. Returns the old value or None, and whether the new value
     differs from it."""
-    _check(key)
+    _check_key(key)
     old = entries.get(key)
     before = None if old is None else _plain(header.value(old))
     if value is None:
         if old is None:
-            raise InvalidValueError(f"{shown(key)}: the file has no such key")
+            raise InvalidValueError(f"{printable(key)}: the file has no such key")
         del entries[key]
     elif old is None:
         entries[key] = _new(header, key, value)
     else:
         of = header.length(old)[0] if old.kind == ARRAY else None
-        entries[key] = header.encoded(old.kind, value, shown(key), of)
+        entries[key] = header.encoded(old.kind, value, printable(key), of)
     return before, entries.get(key) != old
 
 
-def _check(key: str) -> None:
-    size = len(utf8(key, shown(key, 60)))
+def _check_key(key: str) -> None:
+    size = len(utf8(key, printable(key, 60)))
     if not 0 < size <= _LONGEST_KEY or "\0" in key:
         raise InvalidValueError(
-            f"{shown(key, 60)!r} can't be a key: keys have 1 to {_LONGEST_KEY} bytes, and no NUL"
+            f"{printable(key, 60)!r} can't be a key: keys have 1 to {_LONGEST_KEY} bytes, and no "
+            "NUL"
         )
     reason = _FIXED.get(key, "the file's part of a model" if key.startswith("split.") else None)
     if reason is not None:
@@ -139,7 +140,7 @@ def _check(key: str) -> None:
 
 def _new(header: Header, key: str, value: object) -> HeaderEntry:
     """Returns an entry for a key that the file doesn't have, with a type that fits the value."""
-    name = shown(key)
+    name = printable(key)
     if isinstance(value, (list, tuple)):
         if not value:
             raise InvalidTypeError(f"{name}: the type of an empty array is unknown")

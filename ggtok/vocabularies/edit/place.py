@@ -25,7 +25,7 @@ import shutil
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ggtok.base.files import check_regular, followed, give_name, read_up_to, temporary
+from ggtok.base.files import check_regular, follow_link, give_name, read_up_to, temporary
 from ggtok.errors import FileError, GGTokError, InvalidValueError, file_error
 from ggtok.vocabularies.edit.header import Header
 from ggtok.vocabularies.edit.saved import (
@@ -65,10 +65,10 @@ def write_new(file: BinaryIO, header: Header, new: bytes, out: str, *, undo: boo
         FileError: the file can't be written, for example because the disk is full, or the source
             has changed.
     """
-    out = followed(out)
+    out = follow_link(out)
     size = size_of(file)
     end = header_size(header, size)
-    with _written(file, end, new, out):
+    with _temporary_file(file, end, new, out):
         if undo:
             file.seek(0)
             save_header(out, next_undo_file(out), read_up_to(file, end), new, size)
@@ -96,7 +96,7 @@ def restore(file: BinaryIO, path: str) -> None:
         _overwrite(file, path, read_up_to(file, saved.new_size), saved.old, size)
         _delete_journal(path)
     else:
-        with _written(file, saved.new_size, saved.old, path):
+        with _temporary_file(file, saved.new_size, saved.old, path):
             pass
     for _, each in files:  # from the latest edit to the restored one
         os.unlink(each)
@@ -128,11 +128,11 @@ def recover(path: str) -> bool:
     Raises:
         FileError: the file is being edited now, or the journal or the file is damaged.
     """
-    path = followed(os.path.abspath(path))
+    path = follow_link(os.path.abspath(path))
     journal = journal_of(path)
     if not os.path.lexists(journal):
         return False
-    with locked(path) as file:
+    with open_locked(path) as file:
         if not os.path.lexists(journal):  # the edit has ended in the meantime
             return False
         saved = load_header(journal, os.fstat(file.fileno()))
@@ -176,7 +176,7 @@ def size_of(file: BinaryIO) -> int:
 
 
 @contextlib.contextmanager
-def _written(source: BinaryIO, data_offset: int, header: bytes, out: str) -> Iterator[None]:
+def _temporary_file(source: BinaryIO, data_offset: int, header: bytes, out: str) -> Iterator[None]:
     """A context that begins by writing a temporary file with this header and the source's data, and
     ends by renaming that file to `out`."""
     before = os.fstat(source.fileno())
@@ -205,7 +205,7 @@ def _written(source: BinaryIO, data_offset: int, header: bytes, out: str) -> Ite
 
 
 @contextlib.contextmanager
-def locked(path: str) -> Iterator[BinaryIO]:
+def open_locked(path: str) -> Iterator[BinaryIO]:
     """Opens the file for reading and writing, locked against other edits."""
     try:
         file = open(path, "r+b", buffering=0)  # noqa: SIM115  # closed below

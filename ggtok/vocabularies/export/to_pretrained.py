@@ -17,7 +17,7 @@ TEMPLATE, TEMPLATES = "chat_template.jinja", "additional_chat_templates"
 _WHOLE = TokenAttr.CONTROL | TokenAttr.USER_DEFINED | TokenAttr.UNKNOWN
 
 
-def pretrained(vocabulary: Contents, differs: Differs) -> dict[str, bytes]:
+def pretrained_files(vocabulary: Contents, differs: Differs) -> dict[str, bytes]:
     """Returns the files by name. `differs` collects texts for which transformers' ids differ.
 
     Raises:
@@ -31,7 +31,7 @@ def pretrained(vocabulary: Contents, differs: Differs) -> dict[str, bytes]:
     files = {
         "tokenizer.json": tokenizer_json(vocabulary, differs),
         "tokenizer_config.json": _json(_config(vocabulary, tok) | tokens),
-        "special_tokens_map.json": _json({k: _untyped(token) for k, token in tokens.items()}),
+        "special_tokens_map.json": _json({k: _without_type(token) for k, token in tokens.items()}),
         "generation_config.json": _json(_generation(tok, names)),
     }
     return files | _templates(vocabulary)
@@ -92,7 +92,7 @@ def _token(tok: Tokenizer, id: int) -> str | Json:
     }
 
 
-def _untyped(token: str | Json) -> str | Json:
+def _without_type(token: str | Json) -> str | Json:
     """Converts a token to the form in special_tokens_map.json, which has no types."""
     if isinstance(token, str):
         return token
@@ -124,15 +124,15 @@ def _generation(tok: Tokenizer, names: dict[str, int]) -> Json:
 def _templates(vocabulary: Contents) -> dict[str, bytes]:
     files = {}
     if vocabulary.chat_template is not None:
-        files[TEMPLATE] = _encoded(vocabulary.chat_template)
+        files[TEMPLATE] = _encode_template(vocabulary.chat_template)
     for name, template in vocabulary.chat_templates.items():
         if not name or name[0] == "." or set(name) & set('/\\:\0<>"|?*'):
             raise VocabError(f"the chat template {name!r} has a name that no file can have")
-        files[f"{TEMPLATES}/{name}.jinja"] = _encoded(template)
+        files[f"{TEMPLATES}/{name}.jinja"] = _encode_template(template)
     return files
 
 
-def _encoded(template: str) -> bytes:
+def _encode_template(template: str) -> bytes:
     return template.encode("utf-8", "surrogateescape")
 
 

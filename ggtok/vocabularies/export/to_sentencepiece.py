@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import printable
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents, Differs
@@ -100,7 +100,7 @@ def _check_user_defined(vocabulary: Contents, differs: bool) -> None:
         if type == spelling.USER_DEFINED
     ]
     if own and differs:
-        example = shown(own[0].decode("utf-8", "replace"))
+        example = printable(own[0].decode("utf-8", "replace"))
         raise VocabError(
             f"{_FORMAT}: llama.cpp parses user-defined tokens such as '{example}' before it "
             "normalizes a text, and inserts a space after each: SentencePiece doesn't"

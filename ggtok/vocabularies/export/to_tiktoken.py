@@ -13,11 +13,11 @@ from collections.abc import Collection
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents, Differs
-from ggtok.vocabularies.convert.ranks import recovered
+from ggtok.vocabularies.convert.ranks import recover_merges
 from ggtok.vocabularies.export.to_tokenizer_json import found_whole, special_of
 from ggtok.vocabularies.gguf_writer import tokenizer_of
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
-from ggtok.vocabularies.pre_tokenizer_json import limited
+from ggtok.vocabularies.pre_tokenizer_json import limit_to_unicode_15
 
 _FORMAT = ".tiktoken"
 _NOT_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}  # bytes that never occur in UTF-8
@@ -60,7 +60,7 @@ def _expression(vocabulary: Contents) -> str:
             f"{_FORMAT}: the pre-tokenizer {vocabulary.pre or 'default'!r} applies "
             f"{len(chain.steps)} expressions one after the other, and tiktoken has only one"
         )
-    step = limited(chain.steps[0])
+    step = limit_to_unicode_15(chain.steps[0])
     return rf"{step}|(?:(?!{step})[\s\S])+"
 
 
@@ -121,7 +121,7 @@ def _check_order(vocabulary: Contents, ranks: dict[bytes, int], ignore_merges: b
                 ".tiktoken file ids rise in the order of merges"
             )
         last = id
-    merges, unreachable = recovered(ranks)
+    merges, unreachable = recover_merges(ranks)
     if unreachable and not ignore_merges:
         raise VocabError(
             f"{_FORMAT}: no merges produce {len(unreachable)} of the tokens, such as "

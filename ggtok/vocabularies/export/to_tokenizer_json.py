@@ -64,14 +64,14 @@ def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[AddedToken
     strips = [special.text for special in found if special.lstrip or special.rstrip]
     if strips and tok.vocab_type != "WPM":  # WPM drops all white space anyway
         differs(
-            f"{format}: next to {_shown(strips[0])}, llama.cpp strips only ASCII white space, the "
-            "other library also U+00A0 or U+3000: ids of such texts differ"
+            f"{format}: next to {_quote_token(strips[0])}, llama.cpp strips only ASCII white "
+            "space, the other library also U+00A0 or U+3000: ids of such texts differ"
         )
     conflict = _conflict([special.text for special in found])
     if conflict is not None:
         differs(
-            f"{format}: in the text {_shown(conflict)} llama.cpp finds the longest special token "
-            "first, the other library the leftmost: their ids differ"
+            f"{format}: in the text {_quote_token(conflict)} llama.cpp finds the longest special "
+            "token first, the other library the leftmost: their ids differ"
         )
     return found
 
@@ -105,7 +105,7 @@ def _agree(joint: bytes, second: bytes, known: set[bytes]) -> bool:
     return longest == second or len(longest) > len(second) or len(longest) <= at
 
 
-def _shown(text: bytes) -> str:
+def _quote_token(text: bytes) -> str:
     return repr(text.decode("utf-8", "backslashreplace"))
 
 
@@ -136,12 +136,12 @@ def tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
     if vocabulary.model not in writers:
         known = ", ".join(writers)
         raise VocabError(f"{_FORMAT}: model {vocabulary.model!r} isn't supported, only {known}")
-    texts, tok = _texts(vocabulary), tokenizer_of(vocabulary)
+    texts, tok = _decode_texts(vocabulary), tokenizer_of(vocabulary)
     document: Json = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": _added(tok, texts, differs),
+        "added_tokens": _added_tokens(tok, texts, differs),
         "normalizer": None,
         "pre_tokenizer": None,
         "post_processor": _post_processor(vocabulary.model, tok, texts),
@@ -152,6 +152,12 @@ def tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
             f"{_FORMAT}: tokenizers splits text at spaces and normalizes by other rules than "
             "llama.cpp: ids of texts with repeated or rare spaces, and of user-defined tokens, "
             "differ"
+        )
+    unused = [id for id, type in enumerate(vocabulary.types) if type == spelling.UNUSED]
+    if unused:
+        differs.accepted.append(
+            f"{_FORMAT}: the format doesn't know unused tokens: {len(unused)}, such as "
+            f"{_quote_token(vocabulary.texts[unused[0]])}, become ordinary tokens with a text"
         )
     document |= writers[vocabulary.model](vocabulary, tok, texts)
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
@@ -167,7 +173,7 @@ def exact_tokenizer_json(vocabulary: Contents) -> bytes:
     return data
 
 
-def _texts(vocabulary: Contents) -> list[str]:
+def _decode_texts(vocabulary: Contents) -> list[str]:
     texts = []
     for id, text in enumerate(vocabulary.texts):
         try:
@@ -177,7 +183,7 @@ def _texts(vocabulary: Contents) -> list[str]:
     return texts
 
 
-def _added(tok: Tokenizer, texts: Sequence[str], differs: Differs) -> list[Json]:
+def _added_tokens(tok: Tokenizer, texts: Sequence[str], differs: Differs) -> list[Json]:
     return [
         {
             "id": special.id,
@@ -259,7 +265,7 @@ def _bpe(differs: Differs, vocabulary: Contents, tok: Tokenizer, texts: list[str
     ignore = tok._loaded.flags["ignore_merges"]
     pre_tokenizer = pre_tokenizer_of(chain)
     if differs.published:
-        pre_tokenizer = _published(chain, differs)
+        pre_tokenizer = _published_pre_tokenizer(chain, differs)
     elif differs.allowed and chain.steps in chain.published:
         pre_tokenizer = published_pre_tokenizer_of(chain)
         differs(
@@ -278,7 +284,7 @@ def _bpe(differs: Differs, vocabulary: Contents, tok: Tokenizer, texts: list[str
     }
 
 
-def _published(chain: Chain, differs: Differs) -> Json:
+def _published_pre_tokenizer(chain: Chain, differs: Differs) -> Json:
     """Returns the published pre_tokenizer, and says for which texts it differs from llama.cpp's."""
     if not chain.published:
         pres = ", ".join(repr(pre.name) for pre in chain.pres)

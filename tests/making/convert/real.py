@@ -28,7 +28,7 @@ from fixtures.fetch import cache_folder
 from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.lines import lines_for
-from ggtok.vocabularies.convert.source_formats import converted
+from ggtok.vocabularies.convert.source_formats import convert_source
 from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.docs.pages import ROOT
 from tests.support.llamacpp import LlamaCpp
@@ -275,7 +275,7 @@ def row_of(row: Real) -> tuple[str, bool]:
     """Returns the table's row, and whether each line is explained."""
     with tempfile.TemporaryDirectory() as folder:
         source = unpack(row, Path(folder))
-        v = converted(str(source), pre=row.pre, arch=None, lines=confirm.CHECK_LINES)
+        v = convert_source(str(source), pre=row.pre, arch=None, lines=confirm.CHECK_LINES)
         report = v.report
         assert isinstance(report, ConversionReport)
         unexplained, compared = list(report.unexplained), report.compared

@@ -7,14 +7,14 @@ from typing import Any
 
 import ggtok
 from ggtok.vocabularies.contents import ConversionReport
-from ggtok.vocabularies.convert.source_formats import converted
+from ggtok.vocabularies.convert.source_formats import convert_source
 
 N = 1500
 
 
 def convert(path: Path, **options: Any) -> ggtok.Vocabulary:
     options = {"pre": None, "arch": None, "lines": N} | options
-    return converted(str(path), **options)
+    return convert_source(str(path), **options)
 
 
 def report_of(v: ggtok.Vocabulary) -> ConversionReport:

@@ -354,7 +354,7 @@ def test_a_wrong_id_is_unexplained(normalizer: Any, tmp_path: Path) -> None:
     document = sources.bpe(normalizer=normalizer)
     v = convert(sources.write(tmp_path / "tokenizer.json", document), lines=0)
     wrong, ids = with_two_swapped(v)
-    report = report_of(confirm.confirmed(wrong, confirm.hugging_face(document), 300))
+    report = report_of(confirm.confirm(wrong, confirm.hugging_face(document), 300))
     lines = lines_for(wrong, 300)
     tokenized = v.tokenizer().encode_batch(lines, add_special=False, parse_special=True)
     having = [line for line, found in zip(lines, tokenized, strict=True) if ids & {*found}]

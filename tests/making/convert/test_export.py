@@ -19,7 +19,7 @@ import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.lines import lines_for
-from ggtok.vocabularies.convert.source_formats import converted
+from ggtok.vocabularies.convert.source_formats import convert_source
 from ggtok.vocabularies.convert.tiktoken_files import read_ranks
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, GPT2
 from ggtok.vocabularies.vocabulary import Vocabulary
@@ -62,7 +62,7 @@ def test_a_real_vocabulary_as_tokenizer_json(name: str, tmp_path: Path) -> None:
     text = "Hello, world"
     assert tokenizer.encode(text).ids == v.tokenizer().encode(text)
     assert tokenizer.decode(tokenizer.encode(text).ids) == text
-    again = converted(str(path), pre=None, arch=None, lines=300)
+    again = convert_source(str(path), pre=None, arch=None, lines=300)
     assert again.report.unexplained == ()  # type: ignore[attr-defined]
     again.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
@@ -96,7 +96,7 @@ def test_a_real_vocabulary_as_sentencepiece(name: str, tmp_path: Path) -> None:
     lines = differing(v, processor.encode, special=False)
     if name != "nomic-bert-moe":
         assert lines == []
-    again = converted(str(path), pre=None, arch=None, lines=300)
+    again = convert_source(str(path), pre=None, arch=None, lines=300)
     assert again.report.unexplained == ()  # type: ignore[attr-defined]
     again.save(tmp_path / "again.model", inexact=name == "nomic-bert-moe")
     assert (tmp_path / "again.model").read_bytes() == path.read_bytes()
@@ -180,7 +180,9 @@ def test_an_exported_wordpiece_that_was_changed(tmp_path: Path) -> None:
     pair = [next(iter(item.values()))["id"] for item in document["post_processor"]["pair"]]
     assert pair == ["[CLS]", "A", "[SEP]", "B", "[SEP]"]
     document["model"]["max_input_chars_per_word"] = 100
-    report = converted(str(sources.write(path, document)), pre=None, arch=None, lines=300).report
+    report = convert_source(
+        str(sources.write(path, document)), pre=None, arch=None, lines=300
+    ).report
     assert [d.name for d in report.differences] == ["wordpiece"]  # type: ignore[attr-defined]
     for key, value in (("normalizer", None), ("pre_tokenizer", {"type": "Whitespace"})):
         changed = sources.write(path, {**document, key: value})
@@ -238,7 +240,7 @@ def test_round_trips(end: str, tmp_path: Path) -> None:
         except ggtok.VocabError:
             continue  # rejected; tests/making/consumers.py shows why
         pre = (v.pre or "default") if end == "x.tiktoken" else None
-        again = converted(str(path), pre=pre, arch=None, lines=0)
+        again = convert_source(str(path), pre=pre, arch=None, lines=0)
         again.save(tmp_path / ("again-" + end), inexact=inexact)
         assert (tmp_path / ("again-" + end)).read_bytes() == path.read_bytes(), name
         written.add(name)

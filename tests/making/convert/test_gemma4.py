@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 import ggtok
 from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert.lines import lines_for
-from ggtok.vocabularies.convert.source_formats import converted
+from ggtok.vocabularies.convert.source_formats import convert_source
 from ggtok.vocabularies.pre_tokenizer_json import unmerged_run
 from tests.making.convert import sources
 from tests.support.llamacpp import LlamaCpp
@@ -29,7 +29,7 @@ def exported(tmp_path: Path) -> Path:
 
 
 def report_of(path: Path, **options: Any) -> tuple[ggtok.Vocabulary, ConversionReport]:
-    v = converted(str(path), **{"pre": None, "arch": None, "lines": 800} | options)
+    v = convert_source(str(path), **{"pre": None, "arch": None, "lines": 800} | options)
     assert isinstance(v.report, ConversionReport)
     return v, v.report
 

@@ -25,7 +25,7 @@ from ggtok.vocabularies.convert import (
     token_lists,
     vocab_files,
 )
-from ggtok.vocabularies.convert.ranks import last_merge, recovered
+from ggtok.vocabularies.convert.ranks import last_merge, recover_merges
 from ggtok.vocabularies.convert.sentencepiece_model import (
     SentencePiece,
     SentencePieceModel,
@@ -583,5 +583,5 @@ def test_the_last_merge_is_that_of_the_naive_rule(texts: list[str]) -> None:
 def test_a_long_token_takes_no_quadratic_time() -> None:
     n = 1 << 16
     ranks = {b"a": 0} | {b"a" * (1 << i): i for i in range(1, 17)}
-    merges, unreachable = recovered(ranks)
+    merges, unreachable = recover_merges(ranks)
     assert len(merges) == 16 and not unreachable and len(merges[-1][0]) == n // 2

@@ -14,7 +14,7 @@ import ggtok
 from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert import tiktoken_files as tiktoken_files
 from ggtok.vocabularies.convert.folder import SourceFolder
-from ggtok.vocabularies.convert.source_formats import converted
+from ggtok.vocabularies.convert.source_formats import convert_source
 from ggtok.vocabularies.convert.tokenizer_json import TokenizerJson
 from tests.making.convert import sources
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
 def report_of(path: Path, lines: int = 200, pre: str | None = None) -> ConversionReport:
-    report = converted(str(path), pre=pre, arch=None, lines=lines).report
+    report = convert_source(str(path), pre=pre, arch=None, lines=lines).report
     assert isinstance(report, ConversionReport)
     return report
 
@@ -35,7 +35,7 @@ def folder(path: Path, arch: str, kind: str, **config: Any) -> Path:
 
 
 def exact(path: Path) -> ggtok.Vocabulary:
-    v = converted(str(path), pre=None, arch=None, lines=200)
+    v = convert_source(str(path), pre=None, arch=None, lines=200)
     assert isinstance(v.report, ConversionReport)
     assert (v.report.compared, v.report.unexplained) == (200, ())
     return v
@@ -52,7 +52,7 @@ def test_models_without_a_type(tmp_path: Path) -> None:
     ):
         del document["model"]["type"]
         path = sources.write(tmp_path / "tokenizer.json", document)
-        assert converted(str(path), pre=None, arch=None, lines=0).model == model
+        assert convert_source(str(path), pre=None, arch=None, lines=0).model == model
 
 
 def test_an_unknown_token_of_byte_level_bpe(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_byte_fallback_of_unigram(tmp_path: Path) -> None:
     document["model"]["byte_fallback"] = True
     document["model"]["vocab"] += [[f"<0x{byte:02X}>", -9.0] for byte in range(256)]
     path = sources.write(tmp_path / "tokenizer.json", document)
-    v = converted(str(path), pre=None, arch=None, lines=0)
+    v = convert_source(str(path), pre=None, arch=None, lines=0)
     assert v.types[v.texts.index(b"<0x41>")] == 6
 
 
@@ -100,7 +100,7 @@ def test_steps_of_tokenizers_own(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     whole = {"type": "Sequence", "pretokenizers": steps}
     sources.write(path, sources.bpe(pre_tokenizer=whole))
-    assert converted(str(path), pre=None, arch=None, lines=0).pre == "falcon"
+    assert convert_source(str(path), pre=None, arch=None, lines=0).pre == "falcon"
     steps[0]["behavior"] = "Isolated"
     sources.write(path, sources.bpe(pre_tokenizer=whole))
     with pytest.raises(ggtok.UnknownPreTokenizerError, match="where the nearest has"):

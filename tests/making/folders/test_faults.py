@@ -11,7 +11,7 @@ import pytest
 import ggtok
 from ggtok import cli
 from ggtok.vocabularies.convert import tokenizer_json
-from ggtok.vocabularies.convert.source_formats import converted
+from ggtok.vocabularies.convert.source_formats import convert_source
 from tests.making.folders.shapes import N, bpe, token
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
@@ -32,7 +32,7 @@ def mistral(folder: Path, **config: object) -> Path:
 
 def test_fix_mistral_regex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer_json, "_LEAST", N)
-    v = converted(str(mistral(tmp_path)), pre=None, arch=None, lines=0)
+    v = convert_source(str(mistral(tmp_path)), pre=None, arch=None, lines=0)
     assert v.pre == "tekken" and "as by Mistral's tekken.json" in str(v.report)
 
 
@@ -40,7 +40,7 @@ def test_fix_mistral_regex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     "config", [{"transformers_version": "5.1.0"}, {"model_type": "llama"}, {"vocab_size": 1000}]
 )
 def test_fix_mistral_regex_without_effect(config: dict[str, object], tmp_path: Path) -> None:
-    v = converted(str(mistral(tmp_path, **config)), pre=None, arch=None, lines=0)
+    v = convert_source(str(mistral(tmp_path, **config)), pre=None, arch=None, lines=0)
     assert v.pre == "llama-bpe" and "fix_mistral_regex has no effect" in str(v.report)
 
 

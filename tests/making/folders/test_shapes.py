@@ -13,7 +13,7 @@ import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert.package_facts import PackageFacts
-from ggtok.vocabularies.convert.source_formats import converted
+from ggtok.vocabularies.convert.source_formats import convert_source
 from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.making.folders import oracle
 from tests.making.folders.shapes import MUTATIONS, N, Shape, shapes
@@ -28,7 +28,7 @@ def recorded() -> dict[str, dict[str, Any]]:
 
 
 def convert(folder: Path, lines: int = 0) -> tuple[Vocabulary, ConversionReport]:
-    v = converted(str(folder), pre=None, arch=None, lines=lines)
+    v = convert_source(str(folder), pre=None, arch=None, lines=lines)
     assert isinstance(v.report, ConversionReport)
     return v, v.report
 
