@@ -11,12 +11,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.bench.corpora import MB, mixed, prose, size
+from tests.bench.corpora import MB, cut, mixed, prose, size
 from tests.bench.peers import ONE, ONE_LIST, OURS, PEERS, REFERENCE
 from tests.bench.process import PeerFailureError, cores, environment
-from tests.bench.suite import DETAILED, Suite
+from tests.bench.results import Row
+from tests.bench.suite import DETAILED, OTHER_IDS, Suite
 
 _FROM_FILE = "from {module} import Tokenizer; tok = Tokenizer.from_file(path)"
 # How people import and load each tokenizer.
@@ -25,57 +27,102 @@ _LOADS = {
     "gigatoken": "import gigatoken; tok = gigatoken.Tokenizer(path).backend",
     "fastokens": _FROM_FILE.format(module="fastokens"),
     "tokenizers": _FROM_FILE.format(module="tokenizers"),
+    "snaptokens": (
+        "from snaptokens import Tokenizer; tok = Tokenizer.from_file(path, tkz_cache=True)"
+    ),
     "splintr": "import splintr; tok = splintr.from_json(path)",
 }
 _LOAD = "from tests.bench.loaders import LOADERS; tok = LOADERS[peer](path)"
 _READ = "import sys; peer, path, text = sys.argv[1:]; text = open(text, encoding='utf-8').read()"
 _PEAK = "from tests.support.memory import peak; print(peak())"
+_HASH = "from tests.bench.worker import flat; from zlib import crc32; print(crc32(flat(ids)))"
 _SIZES = {"60 bytes": 60, "1 MB": MB, "16 MB": 16 * MB, "64 MB": 64 * MB}
+# Only for tokenizers that encode more than 50 MB/s, and with --corpus DIR.
+_LARGE = "1 GB", 1000 * MB
+_FAST = 50
 _SECONDS = 600
 
 
 def job(suite: Suite) -> None:
-    everything = mixed(suite.options.corpora, _SIZES["64 MB"]).text
+    everything = mixed(suite.options.corpora, _LARGE[1] if suite.options.full else 16 * MB).text
     for vocab in suite.vocabs(*(DETAILED if suite.options.full else DETAILED[:2])):
+        rows: list[Row] = []
         for name, n in _SIZES.items():
             if size(everything) < n or (n > 16 * MB and not suite.options.full):
                 continue
-            text = prose().head(n) if n < MB else everything.encode()[:n].decode(errors="ignore")
-            _measure(suite, vocab, name, text, ONE_LIST if n < MB else ONE)
+            text = prose().head(n) if n < MB else cut(everything[:n], n, 1)[0]
+            rows.append(_measure(suite, vocab, name, text, ONE_LIST if n < MB else ONE))
+        if size(everything) > _LARGE[1] - 4:  # a character may be cut off
+            _measure_large(suite, vocab, everything, rows)
     empty = suite.folder / "empty.txt"
     empty.write_text("")
     row = suite.row("job", "", "", "Python alone", "ms")
-    suite.measure(row, {OURS: lambda _: _run("pass", OURS, empty, empty)[0]})
+    suite.measure(row, {OURS: lambda _: _run("print(0)", OURS, empty, empty)[0]})
 
 
-def _measure(suite: Suite, vocab: str, name: str, text: str, form: str) -> None:
+def _measure(suite: Suite, vocab: str, name: str, text: str, form: str) -> Row:
     peers = [peer for peer in suite.options.peers if peer != REFERENCE or size(text) < MB]
     notes = suite.agree(vocab, peers, {form: {name: [text]}})
-    path = suite.folder / f"{name.replace(' ', '-')}.txt"
-    path.write_text(text, encoding="utf-8", newline="")
+    return _time(suite, vocab, name, text, form, notes)
+
+
+def _measure_large(suite: Suite, vocab: str, text: str, smaller: Sequence[Row]) -> None:
+    """Adds the rows of the largest size, for tokenizers that are fast with `smaller` ones."""
+    name = _LARGE[0]
+    few, more = smaller[-2:]
+    bytes = 48 * MB  # the difference of the two sizes
+    fast = [
+        peer
+        for peer in more.cells
+        if (a := few.best(peer)) and (b := more.best(peer)) and bytes / 1000 / (b - a) > _FAST
+    ]
+    path = _write(suite, name, text)
+    hashes = {
+        p: _run(f"{_script(p, ONE)}; {_HASH}", p, suite.path(p, vocab), path)[1] for p in fast
+    }
+    notes = {p: "" if hashes[p] == hashes[OURS] else OTHER_IDS for p in fast}
+    _time(suite, vocab, name, text, ONE, notes)
+
+
+def _time(
+    suite: Suite, vocab: str, name: str, text: str, form: str, notes: Mapping[str, str]
+) -> Row:
+    path = _write(suite, name, text)
     peaks: dict[str, list[float]] = {}
 
     def take(peer: str) -> float:
-        script = f"{_LOADS.get(peer, _LOAD)}; ids = {PEERS[peer].calls[form]}"
+        script = f"{_script(peer, form)}; {_PEAK}"
         ms, peak = _run(script, peer, suite.path(peer, vocab), path)
-        peaks.setdefault(peer, []).append(peak)
+        peaks.setdefault(peer, []).append(peak * 1024 / MB)
         return ms
 
     kind = "to a list" if form == ONE_LIST else "to an array"
     row = suite.row("job", vocab, name, f"import, load, encode {kind}", "ms")
-    suite.measure(row, suite.each(notes, take), notes)
+    rounds = min(3, suite.options.rounds) if name == _LARGE[0] else None
+    suite.measure(row, suite.each(notes, take), notes, rounds)
     suite.record(suite.row("job", vocab, name, "peak of the memory", "MB"), peaks, notes)
+    return row
 
 
-def _run(script: str, peer: str, path: Path, text: Path) -> tuple[float, float]:
+def _write(suite: Suite, name: str, text: str) -> Path:
+    path = suite.folder / f"{name.replace(' ', '-')}.txt"
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def _script(peer: str, form: str) -> str:
+    return f"{_LOADS.get(peer, _LOAD)}; ids = {PEERS[peer].calls[form]}"
+
+
+def _run(script: str, peer: str, path: Path, text: Path) -> tuple[float, int]:
     """Runs a script on one of the workers' cores. Returns milliseconds of processor time, and the
-    peak of its memory in MB."""
+    number that the script prints."""
     mine = os.sched_getaffinity(0) if cores(1) else set()
     if mine:
         os.sched_setaffinity(0, cores(1))
     try:
         child = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", f"{_READ}; {script}; {_PEAK}", peer, path, text],
+            [sys.executable, "-W", "ignore", "-c", f"{_READ}; {script}", peer, path, text],
             env=environment(1),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -96,5 +143,5 @@ def _run(script: str, peer: str, path: Path, text: Path) -> tuple[float, float]:
     if child.returncode:
         raise PeerFailureError(f"exit status {child.returncode}")
     with child.stdout:
-        kilobytes = int(child.stdout.read())
-    return (usage.ru_utime + usage.ru_stime) * 1000, kilobytes * 1024 / MB
+        printed = int(child.stdout.read())
+    return (usage.ru_utime + usage.ru_stime) * 1000, printed

@@ -43,7 +43,8 @@ class LlamaCppTokenizer:
         return memoryview(self._buffer).cast("B")[: 4 * n].cast("i")
 
     def encode_list(self, text: str) -> list[int]:
-        return self._buffer[: self._fill(text, False)]
+        n = self._fill(text, False)  # may replace the buffer
+        return self._buffer[:n]
 
 
 _llama_cpp: Any = None
@@ -66,23 +67,36 @@ def _from_file(module: str) -> Callable[[str], Any]:
     return lambda path: importlib.import_module(module).Tokenizer.from_file(path)
 
 
+def _snaptokens(path: str) -> Any:
+    # The first call writes a .tkz file, from which later ones load faster.
+    return importlib.import_module("snaptokens").Tokenizer.from_file(path, tkz_cache=True)
+
+
 def _splintr(path: str) -> Any:
     return importlib.import_module("splintr").from_json(path)
 
 
-def _tiktoken(path: str) -> Any:
+def _ranks(path: str) -> tuple[str, dict[bytes, int], dict[str, int]]:
+    """Returns the pattern, the ranks and the special tokens in a file of convert.py."""
     with open(path, "rb") as file:
         pattern, special, *lines = file.read().split(b"\n")
     ranks = {}
     for line in lines:
         token, rank = line.split()
         ranks[base64.b64decode(token)] = int(rank)
+    return pattern.decode(), ranks, json.loads(special)
+
+
+def _tiktoken(path: str) -> Any:
+    pattern, ranks, special = _ranks(path)
     return importlib.import_module("tiktoken").Encoding(
-        "bench",
-        pat_str=pattern.decode(),
-        mergeable_ranks=ranks,
-        special_tokens=json.loads(special),
+        "bench", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special
     )
+
+
+def _riptoken(path: str) -> Any:
+    pattern, ranks, special = _ranks(path)
+    return importlib.import_module("riptoken").CoreBPE(ranks, special, pattern)
 
 
 def _sentencepiece(path: str) -> Any:
@@ -94,8 +108,10 @@ LOADERS: dict[str, Callable[[str], Any]] = {
     "gigatoken": _gigatoken,
     "fastokens": _from_file("fastokens"),
     "tokenizers": _from_file("tokenizers"),
+    "snaptokens": _snaptokens,
     "splintr": _splintr,
     "tiktoken": _tiktoken,
+    "riptoken": _riptoken,
     "sentencepiece": _sentencepiece,
     "llama.cpp": LlamaCppTokenizer,
 }

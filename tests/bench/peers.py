@@ -88,6 +88,16 @@ PEERS = {
             offsets="((made := tok.encode(text)).ids, made.offsets)",
         ),
         _row(
+            "snaptokens",
+            "json",
+            (
+                "tok.encode(text)",
+                "tok.encode(text).ids",
+                "tok.encode_batch_flat(texts)",
+                "[encoding.ids for encoding in tok.encode_batch(texts)]",
+            ),
+        ),
+        _row(
             "splintr",
             "json",
             (
@@ -110,6 +120,16 @@ PEERS = {
             ),
             special="tok.encode(text, allowed_special='all')",
             offsets="(ids := tok.encode_ordinary(text), tok.decode_with_offsets(ids)[1])",
+        ),
+        _row(
+            "riptoken",
+            "tiktoken",
+            (
+                "tok.encode_ordinary(text)",
+                "tok.encode_ordinary(text)",
+                "tok.encode_ordinary_batch(texts)",
+                "tok.encode_ordinary_batch(texts)",
+            ),
         ),
         _row(
             "sentencepiece",

@@ -104,10 +104,10 @@ class Worker:
         """Returns the ids of all texts, joined, as int32."""
         names = {"tok": self.tok, "texts": self.texts[key], "threads": self.threads}
         if form in (DOCS, DOCS_LISTS):
-            return _flat(eval(self.call(form), names)).tobytes()
+            return flat(eval(self.call(form), names)).tobytes()
         parts = array("i")
         for text in self.texts[key]:
-            parts += _flat(eval(self.call(form), {**names, "text": text}))
+            parts += flat(eval(self.call(form), {**names, "text": text}))
         return parts.tobytes()
 
     def touch(self) -> None:
@@ -121,7 +121,7 @@ class Worker:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _flat(result: Any) -> array[int]:
+def flat(result: Any) -> array[int]:
     """Returns the ids in a tokenizer's result, whatever its type, joined."""
     if isinstance(result, tuple):  # ids and offsets
         result = result[0]
@@ -141,7 +141,7 @@ def _flat(result: Any) -> array[int]:
         return array("i", result)
     ids = array("i")
     for item in result:
-        ids += _flat(item)
+        ids += flat(item)
     return ids
 
 
