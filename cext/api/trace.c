@@ -15,10 +15,11 @@ typedef struct tracer {
     ggtok_context *ctx;
     ggtok_trace_fn fn;
     void *user;
-    size_t left;       /* number of events that may still be reported */
+    ggtok_error *err;
+    size_t most;       /* number of events that may be reported */
+    size_t n;          /* number of reported events */
     size_t text_left;  /* total bytes of texts that may still be reported */
     size_t normalized; /* total bytes of the current fragment's words, which are normalized */
-    bool stopped, full;
 } tracer;
 
 static bool report(void *user, ggtok_trace_event *e) {
@@ -30,21 +31,40 @@ static bool report(void *user, ggtok_trace_event *e) {
     }
     /* The texts of rules don't count: they are constants, and each word has only a few. */
     const size_t n = e->kind == GGTOK_TRACE_RULE ? 0 : e->text.n + e->right.n;
-    t->full = !t->left || n > t->text_left;
-    if (t->full) return false;
-    t->left--;
-    t->text_left -= n;
-    if (e->kind == GGTOK_TRACE_WORD) t->normalized += e->text.n;
-    t->stopped = !t->fn(t->user, e);
-    return !t->stopped;
+    ggtok_status *refused = &t->ctx->interrupt.refused;
+    if (t->n == t->most) {
+        *refused =
+            ggtok_error_set(t->err, GGTOK_ERR_ARGUMENT, "there are more than %llu steps to report",
+                            (unsigned long long)t->most);
+    } else if (n > t->text_left) {
+        *refused = ggtok_error_set(t->err, GGTOK_ERR_ARGUMENT,
+                                   "the texts of the steps have more than %d bytes",
+                                   GGTOK_TRACE_TEXT_BYTES);
+    } else {
+        t->n++;
+        t->text_left -= n;
+        if (e->kind == GGTOK_TRACE_WORD) t->normalized += e->text.n;
+        if (!t->fn(t->user, e)) {
+            *refused = ggtok_error_set(t->err, GGTOK_ERR_STOPPED, "the callback stopped the trace");
+        }
+    }
+    return !*refused;
 }
 
-static tracer tracer_of(ggtok_context *ctx, size_t max_events, ggtok_trace_fn fn, void *user) {
+static tracer tracer_of(ggtok_context *ctx, size_t max_events, ggtok_trace_fn fn, void *user,
+                        ggtok_error *err) {
+    interrupt_begin(&ctx->interrupt);
     return (tracer){.ctx = ctx,
                     .fn = fn,
                     .user = user,
-                    .left = max_events,
+                    .err = err,
+                    .most = max_events,
                     .text_left = GGTOK_TRACE_TEXT_BYTES};
+}
+
+static void free_trace(trace *inner) {
+    ggtok_mem_free(inner->marked[0].data);
+    ggtok_mem_free(inner->marked[1].data);
 }
 
 static bool note(tracer *t, const char *text) {
@@ -218,48 +238,30 @@ static ggtok_status report_raw(tracer *t, trace *inner, model_call *call, const 
     return note_raw(t, text, part->n, call->after_special) ? GGTOK_OK : ggtok_call_failed(call);
 }
 
-static ggtok_status report_text(tracer *t, trace *inner, ggtok_error *err) {
+static ggtok_status report_text(tracer *t, trace *inner) {
     ggtok_context *ctx = t->ctx;
     const ggtok_ids ids = {ctx->ids.data, ctx->ids.n};
     size_t n = ctx->partition.now.n, k = 0;
-    model_call call = ggtok_context_call(ctx, ctx->flags, err);
+    model_call call = ggtok_context_call(ctx, ctx->flags, t->err);
     call.out = &ctx->reencoded;
     if (ggtok_adds_before(ctx) && !report_added(t, ids.data[k++], true))
-        return ggtok_error_memory(err);
+        return ggtok_call_failed(&call);
     for (size_t i = 0; i < n; i++) {
         const ggtok_part *part = &ctx->parts[i];
         ggtok_status s = !part->special         ? report_raw(t, inner, &call, part)
                          : report_special(t, i) ? GGTOK_OK
-                                                : ggtok_error_memory(err);
+                                                : ggtok_call_failed(&call);
         if (s) return s;
         call.after_special = part->special;
         k = part->first + part->n_ids;
     }
-    return k == ids.n || report_added(t, ids.data[k], false) ? GGTOK_OK : ggtok_error_memory(err);
-}
-
-/* Frees memory. If `report` refused a step, which the model takes for a lack of memory, returns the
- * status for its reason instead of `s`. */
-static ggtok_status end_trace(tracer *t, trace *inner, ggtok_status s, size_t max_events,
-                              ggtok_error *err) {
-    ggtok_mem_free(inner->marked[0].data);
-    ggtok_mem_free(inner->marked[1].data);
-    if (t->stopped)
-        return ggtok_error_set(err, GGTOK_ERR_STOPPED, "the callback stopped the trace");
-    if (!t->full) return s;
-    return t->left ? ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
-                                     "the texts of the steps have more than %d bytes",
-                                     GGTOK_TRACE_TEXT_BYTES)
-                   : ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
-                                     "there are more than %llu steps to report",
-                                     (unsigned long long)max_events);
+    if (k < ids.n && !report_added(t, ids.data[k], false)) return ggtok_call_failed(&call);
+    return GGTOK_OK;
 }
 
 ggtok_status ggtok_trace(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                          size_t max_events, ggtok_trace_fn fn, void *user, ggtok_ids *out,
                          ggtok_error *err) {
-    tracer t = tracer_of(ctx, max_events, fn, user);
-    trace inner = {.fn = report, .user = &t};
     if (out) *out = (ggtok_ids){NULL, 0};
     if (n > GGTOK_TRACE_BYTES) {
         return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
@@ -269,26 +271,27 @@ ggtok_status ggtok_trace(ggtok_context *ctx, const char *text, size_t n, unsigne
     ggtok_status s =
         ggtok_encode_text(ctx, (const uint8_t *)text, n, flags | GGTOK_SPANS, NULL, err);
     if (s) return s;
-    interrupt_begin(&ctx->interrupt);
-    s = end_trace(&t, &inner, report_text(&t, &inner, err), max_events, err);
+    tracer t = tracer_of(ctx, max_events, fn, user, err);
+    trace inner = {.fn = report, .user = &t};
+    s = report_text(&t, &inner);
+    free_trace(&inner);
     if (!s && out) *out = (ggtok_ids){ctx->ids.data, ctx->ids.n};
     return s;
 }
 
 /* ---- a token ---- */
 
-static ggtok_status report_token(tracer *t, trace *inner, uint32_t id, ggtok_token_trace *out,
-                                 ggtok_error *err) {
+static ggtok_status report_token(tracer *t, trace *inner, uint32_t id, ggtok_token_trace *out) {
     ggtok_context *ctx = t->ctx;
     const vocab *v = &ctx->tok->v;
     recorder *rec = &ctx->recorder;
     gguf_view text = vocab_text(v, id);
-    model_call call = ggtok_context_call(ctx, 0, err);
+    model_call call = ggtok_context_call(ctx, 0, t->err);
     call.out = &ctx->ids;
     call.recorder = rec;
     ctx->ids.n = 0;
-    if (!ggtok_recorder_begin_spans(rec, v, text.p, text.n)) return ggtok_error_memory(err);
-    if (!note_token(t, id)) return ggtok_error_memory(err);
+    if (!ggtok_recorder_begin_spans(rec, v, text.p, text.n) || !note_token(t, id))
+        return ggtok_call_failed(&call);
     rec->trace = inner;
     ggtok_status s = ctx->tok->ops->trace_token(&call, id, out);
     rec->trace = NULL;
@@ -298,8 +301,6 @@ static ggtok_status report_token(tracer *t, trace *inner, uint32_t id, ggtok_tok
 
 ggtok_status ggtok_trace_token(ggtok_context *ctx, int32_t id, size_t max_events, ggtok_trace_fn fn,
                                void *user, ggtok_token_trace *out, ggtok_error *err) {
-    tracer t = tracer_of(ctx, max_events, fn, user);
-    trace inner = {.fn = report, .user = &t};
     ggtok_bytes text;
     *out = (ggtok_token_trace){.reached = false};
     ggtok_status s = ggtok_token_text(ctx->tok, id, &text, err);
@@ -313,7 +314,9 @@ ggtok_status ggtok_trace_token(ggtok_context *ctx, int32_t id, size_t max_events
                                "token %ld has %llu bytes, and at most %d can be traced", (long)id,
                                (unsigned long long)text.n, GGTOK_TRACE_BYTES);
     }
-    interrupt_begin(&ctx->interrupt);
-    s = report_token(&t, &inner, (uint32_t)id, out, err);
-    return end_trace(&t, &inner, s, max_events, err);
+    tracer t = tracer_of(ctx, max_events, fn, user, err);
+    trace inner = {.fn = report, .user = &t};
+    s = report_token(&t, &inner, (uint32_t)id, out);
+    free_trace(&inner);
+    return s;
 }

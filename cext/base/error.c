@@ -73,6 +73,7 @@ ggtok_status ggtok_error_stopped(ggtok_error *err) {
 }
 
 ggtok_status ggtok_error_failed(const interrupt *in, ggtok_error *err) {
+    if (in && in->refused) return in->refused;
     return in && in->stopped ? ggtok_error_stopped(err) : ggtok_error_memory(err);
 }
 

@@ -28,7 +28,7 @@ ggtok_status ggtok_error_memory(ggtok_error *err);
 ggtok_status ggtok_error_stopped(ggtok_error *err);
 
 /* Fills *err for a function that returned false: it was stopped by `in` (may be NULL), or is out of
- * memory. */
+ * memory. If in->refused, *err is filled already. */
 ggtok_status ggtok_error_failed(const interrupt *in, ggtok_error *err);
 
 /* Appends one warning to `warnings`, which holds NUL-terminated sentences one after the other.

@@ -9,6 +9,8 @@
 #ifndef GGTOK_INTERRUPT_H
 #define GGTOK_INTERRUPT_H
 
+#include "ggtok.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -21,12 +23,14 @@ typedef struct interrupt {
     void *user;
     size_t left; /* work until the next call to keep_going */
     bool stopped;
+    ggtok_status refused; /* what a trace's callback ended the call with, or GGTOK_OK */
 } interrupt;
 
 /* Starts a new call. */
 static inline void interrupt_begin(interrupt *in) {
     in->left = INTERRUPT_EVERY;
     in->stopped = false;
+    in->refused = GGTOK_OK;
 }
 
 /* Counts `done` units of work. Returns true if the caller must stop. */

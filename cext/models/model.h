@@ -41,7 +41,8 @@ typedef struct model_call {
     sampling *sampling;   /* for a random segmentation, if the model has samples; else NULL */
 } model_call;
 
-/* The status of a call in which a function returned false: stopped, or out of memory. */
+/* The status of a call in which a function returned false: stopped, refused by a trace, or out of
+ * memory. */
 static inline ggtok_status ggtok_call_failed(const model_call *call) {
     return ggtok_error_failed(call->interrupt, call->err);
 }

@@ -248,8 +248,8 @@ def _kind(source: SourceFile, fields: Fields) -> str:
         return "text"
     if not newline and not is_whole:
         raise InvalidValueError(
-            f"{source.path}: its first line is too long to tell JSON lines from a text: pass the "
-            "kind: 'jsonl' or 'text'"
+            f"{source.path}: its first line is too long to tell JSON lines from a text: pass "
+            "kind='jsonl' or kind='text' (--kind)"
         )
     return "jsonl" if rest.lstrip()[:1] == first or _is_record(line, fields) else "text"
 

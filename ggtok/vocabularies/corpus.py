@@ -105,8 +105,8 @@ def _blocks(path: str) -> Iterator[bytes]:
 
 
 def _documents(source: SourceFile, reading: Reading) -> Iterator[Text]:
-    reader = tables if source.kind in TABLES else jsonl
-    for piece in reader.read(source, SourcePosition(0), reading.fields, reading.errors):
+    read = tables.read_table if source.kind in TABLES else jsonl.read_jsonl
+    for piece in read(source, SourcePosition(0), reading.fields, reading.errors):
         if piece.many:
             yield from piece.many
         elif piece.text:

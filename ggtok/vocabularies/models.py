@@ -209,8 +209,8 @@ def check_least(size: int, least: int, *, by_coverage: bool) -> None:
     if size < least:
         lower = ", or a lower character_coverage" if by_coverage else ""
         raise InvalidValueError(
-            f"vocab_size is {size}, but special tokens and alphabet alone are {least} tokens: pass "
-            f"{least} or more{lower}"
+            f"vocab_size (--vocab-size) is {size}, but special tokens and alphabet alone are "
+            f"{least} tokens: pass {least} or more{lower}"
         )
 
 

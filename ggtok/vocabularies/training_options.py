@@ -59,7 +59,10 @@ def _integer(value: object, what: str, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidTypeError(f"{what} must be int, not {type(value).__name__}")
     if not least <= value <= most:
-        raise InvalidValueError(f"{what} must be from {least} to {most}, but is {value}")
+        option = what.replace("_", "-")
+        raise InvalidValueError(
+            f"{what} (--{option}) must be from {least} to {most}, but is {value}"
+        )
     return value
 
 

@@ -53,8 +53,11 @@ def test_messages_name_both_forms_of_an_option(run, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("some text")
     for given, message in (
         (["-n", "x"], "-n/--vocab-size must be a number, not 'x'"),
-        (["--vocab-size", "3"], "vocab_size is 3, but special tokens and alphabet alone"),
-        (["-n", "-1"], "vocab_size must be from 1 to "),
+        (
+            ["--vocab-size", "3"],
+            "vocab_size (--vocab-size) is 3, but special tokens and alphabet alone",
+        ),
+        (["-n", "-1"], "vocab_size (--vocab-size) must be from 1 to "),
         ([], "no vocabulary size: give -n N (--vocab-size N)"),
     ):
         assert message in run(*train, *given).errors[0]

@@ -139,7 +139,7 @@ def test_what_encode_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capf
         (["a.txt", "-o", "x.bin", "-n", "300"], "must end in .gguf"),
         (["missing.txt", "-o", "x.gguf", "-n", "300"], "missing.txt"),
         (["a.txt", "-o", "x.gguf", "-n", "300", "--chat-template", "missing"], "missing"),
-        (["a.txt", "-o", "x.gguf", "-n", "3"], "vocab_size is 3"),
+        (["a.txt", "-o", "x.gguf", "-n", "3"], "vocab_size (--vocab-size) is 3"),
         (["a.txt", "-o", "no/x.gguf", "-n", "300"], "the folder no doesn't exist"),
         (["a.txt", "-o", "x.gguf", "-n", "300", "--max-words", "3"], "max_words must be"),
         (["a.txt", "-o", "x.gguf", "-n", "300", "--split-digits"], "split_digits has no effect"),

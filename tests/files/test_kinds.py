@@ -81,7 +81,9 @@ def test_only_the_beginning_is_examined(
     path.write_bytes(LINE + b"\n" + LINE + b"\xff" * 10_000)
     assert kind_of(path) == "jsonl"
     path.write_bytes(b'{"text": "' + b"a" * 2000 + b'"}')
-    with pytest.raises(ggtok.InvalidValueError, match="pass the kind: 'jsonl' or 'text'"):
+    with pytest.raises(
+        ggtok.InvalidValueError, match=r"pass kind='jsonl' or kind='text' \(--kind\)"
+    ):
         kind_of(path)
     path.write_bytes(b"[" + b" " * 2000 + LINE)
     assert kind_of(path) == "text"

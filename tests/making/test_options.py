@@ -25,12 +25,12 @@ TEXT = "\n".join([*PROSE, *CODE]).replace("\r", "") + "\n"
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"vocab_size": 0}, "vocab_size must be from 1 to"),
-        ({"vocab_size": 2**30}, "vocab_size must be from 1 to"),
+        ({"vocab_size": 0}, r"vocab_size \(--vocab-size\) must be from 1 to"),
+        ({"vocab_size": 2**30}, r"vocab_size \(--vocab-size\) must be from 1 to"),
         (
             {"vocab_size": 256},
-            "vocab_size is 256, but special tokens and alphabet alone are 257 tokens: "
-            "pass 257 or more$",
+            r"vocab_size \(--vocab-size\) is 256, but special tokens and alphabet alone are 257 "
+            "tokens: pass 257 or more$",
         ),
         (
             {"vocab_size": 300, "model": "spm"},
@@ -64,8 +64,8 @@ TEXT = "\n".join([*PROSE, *CODE]).replace("\r", "") + "\n"
         ({"pre": "qwen2", "model": "spm"}, "pre has no effect with the model 'spm'"),
         ({"pre_patterns": ["x"], "model": "spm"}, "pre_patterns has no effect with the model"),
         ({"max_token_length": 3, "model": "spm"}, "max_token_length has no effect with the model"),
-        ({"max_token_length": 0}, "max_token_length must be from 1"),
-        ({"min_frequency": 0}, "min_frequency must be from 1"),
+        ({"max_token_length": 0}, r"max_token_length \(--max-token-length\) must be from 1"),
+        ({"min_frequency": 0}, r"min_frequency \(--min-frequency\) must be from 1"),
         ({"documents": "files"}, "documents must be 'lines' or 'whole'"),
         ({"max_words": 10}, "max_words must be 1024 or more"),
         ({"threads": -1}, "threads must not be negative"),
@@ -80,7 +80,8 @@ TEXT = "\n".join([*PROSE, *CODE]).replace("\r", "") + "\n"
         ),
         full(
             {"model": "ugm", "vocab_size": 5},
-            r"vocab_size is 5, .* alone are (\d+) tokens: pass \1 or more, or a lower",
+            r"vocab_size \(--vocab-size\) is 5, .* alone are (\d+) tokens: pass \1 or more, or a "
+            "lower",
         ),
         full({"model": "ugm", "sources": ""}, "sentencepiece: "),
     ],

@@ -21,7 +21,12 @@ from ggtok.vocabularies.read import metadata_of
 
 # Keys for which llama.cpp has a default.
 _OPTIONAL = re.compile(re.escape(GGML) + r"(\w+_token_id|add_\w+)")
-_CHECKS = template, engines, tokens, reach
+_CHECKS = (
+    template.check_template,
+    engines.check_engines,
+    tokens.check_tokens,
+    reach.check_reach,
+)
 
 
 def doctor(
@@ -74,7 +79,7 @@ def _findings(
         options = f"--unset {e.key}" if e.key and _loads_without(source, e.key) else ""
         return [finding(code, str(e), options=options)]
     likely = pre_tokenizer.assume_pre_tokenizer(file)
-    checked = (check.check(likely) for check in _CHECKS)
+    checked = (check(likely) for check in _CHECKS)
     found = chain(pre_tokenizer.check_pre_tokenizer(file), chain.from_iterable(checked))
     if against is not None:
         from ggtok.inspect.doctor import against as source_of
