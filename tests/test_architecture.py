@@ -295,6 +295,19 @@ def test_files_are_short_enough_to_read() -> None:
     } == set(LONGER_PYTHON)
 
 
+def test_styles_use_the_scales_of_fonts_and_distances() -> None:
+    """The page's sizes are the variables that style.css defines, multiples of the font's size, or
+    hairlines. On phones, inputs have 16 pixels, since Safari enlarges the page for smaller ones."""
+    odd = []
+    for path in sorted((ROOT / "web" / "page").glob("*.css")):
+        for name, value in re.findall(r"^\s*([a-z-]+): ([^;]+);", path.read_text(), re.M):
+            size = re.match(r"font(-size)?$", name) and value not in ("inherit", "16px")
+            distance = re.match(r"((row|column)-)?gap$|(padding|margin)(-[a-z-]+)?$", name)
+            lengths = re.findall(r"[\d.]+(?:px|rem)", value) if size or distance else []
+            odd += [f"{path.name}: {name}: {value}" for length in lengths if length != "1px"]
+    assert odd == []
+
+
 def test_no_two_modules_have_one_name() -> None:
     """A reader of a traceback knows a module by its file's name."""
     names = Counter(path.name for path in PACKAGE.rglob("*.py"))

@@ -293,6 +293,10 @@ def test_a_link_selects_the_token(shown: Shown) -> None:
     show(shown, text="Hi there", **{"why.token": 3, "why.of": "330"})
     shown.page.wait_for_function("() => location.hash.includes('why.token=3')")
     fragment = shown.page.evaluate("location.hash")
+    shown.page.get_by_role("button", name="Copy link").click()
+    shown.page.get_by_text("Link copied").wait_for()
+    link = shown.page.evaluate("() => navigator.clipboard.readText()")
+    assert link.endswith(fragment)
     assert fragment.startswith("#why") and "why.of=330" in fragment
     show(shown, text="", **{"why.token": 0, "why.of": ""})
     shown.page.wait_for_function("before => location.hash !== before", arg=fragment)

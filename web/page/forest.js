@@ -6,35 +6,28 @@
 /**
  * The forest of a vocabulary:
  *   parents      the parent of each id, or -1
- *   ranks        the number of each token's first merge, or -1
  *   descendants  the number of tokens that grow from each token
  */
 export class Forest {
   #starts; // the index in #children of the first child of each id; the last entry is the end
   #children;
 
-  /** `merges` is the result of the tokenizer's merges(). */
+  /** `merges`: a MergeTable. */
   constructor(vocab, merges) {
     this.size = vocab.size;
-    this.hasMerges = merges.length > 0;
     this.merges = merges;
-    this.ranks = new Int32Array(this.size).fill(-1);
     this.parents = new Int32Array(this.size).fill(-1);
-    if (this.hasMerges) this.#useMerges(vocab);
+    if (merges.size) this.#useMerges(vocab);
     else setLongestPrefixes(vocab, this.parents);
     this.descendants = this.#countDescendants();
     this.#index();
   }
 
   #useMerges(vocab) {
-    const { merges, ranks, parents } = this;
-    for (let i = 0; i < merges.length; i += 3) {
-      const left = merges[i];
-      const made = merges[i + 2];
-      if (made < 0 || ranks[made] >= 0) continue;
-      ranks[made] = i / 3;
+    const { left } = this.merges;
+    for (let id = 0; id < this.size; id += 1) {
       // A parent is shorter than its children, so there is no cycle.
-      if (left >= 0 && vocab.length(left) < vocab.length(made)) parents[made] = left;
+      if (left[id] >= 0 && vocab.length(left[id]) < vocab.length(id)) this.parents[id] = left[id];
     }
   }
 
@@ -83,8 +76,8 @@ export class Forest {
 
   /** Returns the ids of the two tokens that the token's first merge joins, or undefined. */
   partsOf(id) {
-    const rank = this.ranks[id];
-    return rank < 0 ? undefined : [this.merges[3 * rank], this.merges[3 * rank + 1]];
+    const { rank, left, right } = this.merges;
+    return rank[id] < 0 ? undefined : [left[id], right[id]];
   }
 }
 

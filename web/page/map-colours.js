@@ -123,8 +123,9 @@ function byScript({ map, forest, vocab, dark, swatches, of, legend }) {
 function byRank({ map, forest, vocab, swatches, of, legend }) {
   const grey = swatches.add(swatches.dark ? 0.4 : 0.84, 0.01, 80);
   const first = swatches.addScale();
-  const { ranks, hasMerges } = forest;
-  const most = hasMerges ? forest.merges.length / 3 : vocab.size;
+  const { size, rank: ranks } = forest.merges;
+  const hasMerges = size > 0;
+  const most = hasMerges ? size : vocab.size;
   for (let n = 0; n < of.length; n += 1) {
     const rank = hasMerges ? ranks[map.ids[n]] : map.ids[n];
     of[n] = rank < 0 ? grey : first + step(Math.log1p(rank) ** 3 / Math.log1p(most) ** 3);

@@ -1,10 +1,24 @@
 // The merges of a vocabulary, by the token that they make.
 
-/** The rank and the parts of each token's first merge; -1 for a token that no merge makes, and for
- * a part that is no token. */
-export class MergeTable {
+const tables = new WeakMap(); // promises of tables, by model
+
+/** Returns a promise of the model's merges. */
+export function mergesOf(model) {
+  let table = tables.get(model);
+  if (!table) {
+    table = model.tok.merges().then((merges) => new MergeTable(model.vocab.size, merges));
+    tables.set(model, table);
+    table.catch(() => tables.delete(model));
+  }
+  return table;
+}
+
+/** The number of merges, and the rank and the parts of each token's first merge; -1 for a token that
+ * no merge makes, and for a part that is no token. */
+class MergeTable {
   /** `merges` is the result of the tokenizer's merges(). */
   constructor(size, merges) {
+    this.size = merges.length / 3;
     this.rank = new Int32Array(size).fill(-1);
     this.left = new Int32Array(size).fill(-1);
     this.right = new Int32Array(size).fill(-1);

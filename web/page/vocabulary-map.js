@@ -4,6 +4,7 @@ import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { declare } from "./state.js";
 import { Latest, View } from "./view.js";
+import { mergesOf } from "./merge-table.js";
 import { messageOf } from "./models.js";
 import { Forest } from "./forest.js";
 import { Gestures } from "./map-gestures.js";
@@ -114,7 +115,7 @@ export class VocabularyMap extends View {
     try {
       let forest = forests.get(model);
       if (!forest) {
-        const merges = await model.tok.merges();
+        const merges = await mergesOf(model);
         await frame();
         forests.set(model, (forest = new Forest(model.vocab, merges)));
       }
@@ -365,7 +366,7 @@ export class VocabularyMap extends View {
     const { map, colours, shown, canvas, forest } = this;
     const { size } = forest;
     const paper = getComputedStyle(document.body).backgroundColor;
-    const note = `${t.caption(size, forest.hasMerges)} · ggtok`;
+    const note = `${t.caption(size, forest.merges.size > 0)} · ggtok`;
     return { ...shown, map, colours, camera: canvas.target, font: canvas.font, title: this.#title, note, legend: colours.legend, ink: style.color, paper };
   }
 
@@ -388,7 +389,7 @@ export class VocabularyMap extends View {
     const { forest } = this;
     const vocab = this.#vocab;
     const { names, of } = vocab.scripts;
-    const rank = forest.ranks[id];
+    const rank = forest.merges.rank[id];
     const parts = forest.partsOf(id)?.filter((part) => part >= 0);
     const parent = forest.parents[id];
     const grown = forest.descendants[id];
@@ -461,7 +462,7 @@ export class VocabularyMap extends View {
     }
     const focus = this.#focus;
     const children = Array.from(forest.childrenOf(focus));
-    return html`${focus < 0 ? html`<p>${t.roots(children.length, forest.hasMerges)}</p>` : html`<div class="map-facts">${this.#facts(focus, (id) => this.#link(id))}</div>`}
+    return html`${focus < 0 ? html`<p>${t.roots(children.length, forest.merges.size > 0)}</p>` : html`<div class="map-facts">${this.#facts(focus, (id) => this.#link(id))}</div>`}
       ${children.length ? html`<ul class="map-list" aria-label=${t.list}>${this.#parts.map(children, item)}</ul>` : nothing} ${this.#parts.bar(children.length)}`;
   }
 
@@ -476,7 +477,7 @@ export class VocabularyMap extends View {
     const { model } = this.app;
     if (!model) return nothing;
     const { forest } = this;
-    const merges = forest ? forest.hasMerges : model.info.type === "bpe";
+    const merges = forest ? forest.merges.size > 0 : model.info.type === "bpe";
     const empty = this.#colour === "text" && !this.app.values.text;
     return html`<p role="alert" class="error">${this.error}</p>
       <div class="map">

@@ -7,7 +7,7 @@ import { declare } from "./state.js";
 import { Latest, View, painted } from "./view.js";
 import { messageOf } from "./models.js";
 import "./vocabulary-map.js";
-import { MergeTable } from "./merge-table.js";
+import { mergesOf } from "./merge-table.js";
 import { unreachableTokens } from "./unreachable.js";
 import { saveTokens } from "./exports.js";
 import { ordersOf, sortIds } from "./token-list.js";
@@ -105,8 +105,8 @@ class VocabularyView extends View {
 
   async #loadMerges(model) {
     try {
-      const merges = await model.tok.merges();
-      if (model === this.#model && merges.length) this.merges = new MergeTable(model.vocab.size, merges);
+      const merges = await mergesOf(model);
+      if (model === this.#model && merges.size) this.merges = merges;
     } catch (error) {
       this.error = messageOf(error);
     }
