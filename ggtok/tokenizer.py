@@ -430,7 +430,7 @@ class Tokenizer:
                 is out of range; or the text is too long for ``nbest``.
             TextEncodeError, InvalidTypeError, VocabError: as for :meth:`encode`.
         """
-        rule = sampling.sampling_rule(dropout, alpha, nbest, seed)
+        rule = sampling.checked_settings(dropout, alpha, nbest, seed)
         return sampling.sample(self._loaded, text, (add_special, parse_special, False), rule)
 
     def sample_batch_arrays(
@@ -461,7 +461,7 @@ class Tokenizer:
             InvalidValueError, InvalidTypeError, TextEncodeError, VocabError: as for
                 :meth:`sample`.
         """
-        rule = sampling.sampling_rule(dropout, alpha, nbest, seed)
+        rule = sampling.checked_settings(dropout, alpha, nbest, seed)
         flags = add_special, parse_special, False
         return batch_encoding.encode_arrays(self._loaded, texts, flags, threads, rule)
 
@@ -836,7 +836,7 @@ class Tokenizer:
             add_special=truth(add_special, "add_special"),
             eos=truth(eos, "eos"),
             errors=errors,
-            sampling=sampling.sampling_rule(dropout, alpha, seed=seed) if is_sampled else None,
+            sampling=sampling.checked_settings(dropout, alpha, seed=seed) if is_sampled else None,
             threads=batch_encoding.n_threads(self._loaded, threads),
             resume=truth(resume, "resume"),
             force=truth(force, "force"),

@@ -19,7 +19,7 @@
 enum {
     CHUNKS = 8,          /* chunks per thread: more chunks balance the load better but cost more */
     CHUNK_MIN = 1 << 13, /* minimum bytes per chunk */
-    CHUNK_MAX = 1 << 20, /* maximum bytes per chunk; keep_going is called between chunks */
+    CHUNK_MAX = 1 << 20, /* target size of a chunk at most; keep_going is called between chunks */
     MAY_WAIT = 2,        /* chunks per thread whose ids may wait for their turn */
     RECEIVE = 1 << 18,   /* bytes of text to receive at once; fewer aren't worth taking a lock */
     PARTS = 64,          /* maximum number of chunks received at once */
@@ -88,8 +88,8 @@ static void output_free(output *o) {
 
 /* ---- chunks ---- */
 
-/* Whether the chunk is long. Only a chunk of one text can be long: a long text gets a separate
- * chunk, and other chunks end at their target size. */
+/* Whether the chunk is one text longer than CHUNK_MAX. Several texts may exceed CHUNK_MAX together,
+ * but their chunk isn't long. */
 static bool is_long(const chunk *c) {
     return c->n == 1 && c->n_bytes > CHUNK_MAX;
 }

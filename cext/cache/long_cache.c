@@ -1,7 +1,7 @@
 #include "cache/long_cache.h"
 
 /* Limits for log2(number of sets), and for the size of the arena in units of 4 bytes. */
-enum { MIN_LOG2 = SMALL ? 2 : 8, MAX_LOG2 = SMALL ? 8 : 15, GROWTH = 2 };
+enum { MIN_LOG2 = SMALL ? 2 : 8, MAX_LOG2 = SMALL ? 8 : 16, GROWTH = 2 };
 enum { MIN_ARENA = SMALL ? 1 << 9 : 1 << 10, MAX_ARENA = SMALL ? 1 << 11 : 1 << 19 };
 
 uint64_t ggtok_long_hash(const uint8_t *p, size_t n) {

@@ -17,8 +17,8 @@ typedef struct long_slot {
     uint32_t tag, place;
 } long_slot;
 
-/* Sets of two slots, and an arena of entries one after the other. Both start small and grow, to 256
- * KB and 2 MB. When the arena has no room for a new entry, all entries are discarded. */
+/* Sets of two slots, and an arena of entries one after the other. Both start small and grow, to 1
+ * MB and 2 MB. When the arena has no room for a new entry, all entries are discarded. */
 typedef struct long_cache {
     long_slot *slots;                    /* NULL: not allocated yet */
     unsigned shift;                      /* 64 - log2(number of sets) */

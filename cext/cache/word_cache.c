@@ -49,7 +49,7 @@ static void put_piece(word_cache *c, const piece_key *key, const int32_t *ids, s
 }
 
 /* Converts the key of a short word to its key in the piece cache. */
-static piece_key longer_key(const uint64_t key[2]) {
+static piece_key piece_key_of_word_key(const uint64_t key[2]) {
     piece_key longer = {{key[0], key[1], 0, 0}};
     uint8_t *bytes = (uint8_t *)longer.w;
     bytes[PIECE_MAX] = bytes[WORD_SHORT];
@@ -117,7 +117,7 @@ static size_t key_length(const uint64_t key[2]) {
 static void put_far(word_cache *c, const word_short *e) {
     int32_t ids[WORD_WIDE_IDS + 1];
     size_t n = word_short_ids(e, ids);
-    piece_key key = longer_key(e->key);
+    piece_key key = piece_key_of_word_key(e->key);
     if (n <= PIECE_IDS) {
         put_piece(c, &key, ids, n);
     } else {
@@ -359,7 +359,7 @@ bool ggtok_word_cache_get_piece(word_cache *c, const uint8_t *p, size_t n, uint6
 
 bool ggtok_word_cache_get_far(word_cache *c, const uint64_t key[2], const uint8_t *p, size_t n,
                               idbuf *out) {
-    piece_key longer = longer_key(key);
+    piece_key longer = piece_key_of_word_key(key);
     size_t before = out->n;
     if (!get_piece(c, &longer, piece_hash(&longer), p, n, out)) return false;
     word_short back[2] = {{.key = {key[0], key[1]}}};

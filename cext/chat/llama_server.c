@@ -265,7 +265,8 @@ jinja_text *ggtok_chat_llama_server_prompt(chat_run *r) {
 
 /* ---- the policy ---- */
 
-/* Returns the source after llama-server's patches, in `mem`. */
+/* Returns the source as llama-server patches it: a copy in `mem`, or `source` if no patch applies.
+ * Updates *n. */
 static const char *patched(jinja_arena *mem, const char *source, size_t *n) {
     for (size_t i = 0; i < sizeof refusing / sizeof *refusing; i++) {
         const size_t check = strlen(refusing[i].check);

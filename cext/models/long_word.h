@@ -31,12 +31,12 @@ typedef struct merge_window {
     merged_symbols merged; /* offsets are relative to p */
 } merge_window;
 
-/* How a model merges. */
+/* A model's function that merges windows, and when it is fast. */
 typedef struct merge_ops {
     /* Merges windows. Returns false if interrupted or out of memory. */
     bool (*merge)(const void *model, merge_window *const *windows, size_t n);
     const void *model;
-    size_t few;        /* the least number of symbols in a window, up to which `merge` is fast */
+    size_t few;        /* symbols in the smallest window; `merge` is fast up to this */
     bool side_by_side; /* whether many windows in one call are faster than one */
 } merge_ops;
 

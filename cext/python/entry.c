@@ -356,8 +356,8 @@ static PyObject *nbest(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
 /* ---- steps ---- */
 
 /* Returns a new bytes object, or raises an exception for a failure. Releases the context. */
-static PyObject *steps_of(entry *e, ggtok_context *ctx, ggtok_status s, ggtok_bytes json,
-                          const ggtok_error *err) {
+static PyObject *finish_trace(entry *e, ggtok_context *ctx, ggtok_status s, ggtok_bytes json,
+                              const ggtok_error *err) {
     PyObject *bytes = s ? NULL : PyBytes_FromStringAndSize(json.data, (Py_ssize_t)json.n);
     ggtok_pool_release(e->pool, ctx);
     if (s && !PyErr_Occurred()) ggtok_python_fail(e, err, 0, false);
@@ -382,7 +382,7 @@ static PyObject *trace(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     call_begin(&p, ctx, RELEASE_FROM); /* reporting takes longer than encoding */
     ggtok_status s = ggtok_trace_json(ctx, text, (size_t)n, flags, SIZE_MAX, &json, &err);
     call_end(&p, ctx);
-    return steps_of(e, ctx, s, json, &err);
+    return finish_trace(e, ctx, s, json, &err);
 }
 
 /* (id) -> bytes: ggtok_trace_token_json */
@@ -398,7 +398,7 @@ static PyObject *trace_token(PyObject *self, PyObject *const *args, Py_ssize_t n
     call_begin(&p, ctx, RELEASE_FROM);
     ggtok_status s = ggtok_trace_token_json(ctx, (int32_t)id, SIZE_MAX, &json, &err);
     call_end(&p, ctx);
-    return steps_of(e, ctx, s, json, &err);
+    return finish_trace(e, ctx, s, json, &err);
 }
 
 /* ---- caches ---- */

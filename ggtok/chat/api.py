@@ -125,7 +125,7 @@ class ChatCall:
         except Exception as e:
             return e
 
-    def one(self, conversation: Any, want: int, bits: int = 0) -> tuple[Any, int]:
+    def run_one(self, conversation: Any, want: int, bits: int = 0) -> tuple[Any, int]:
         """Returns the result for one conversation, and the number of its images, audio and video.
         Raises the conversation's error."""
         [result], n_media = self.run([conversation], want, bits)
@@ -157,7 +157,7 @@ def _render(
     conversation = messages if type(messages) is list else _as_list(messages)
     flags = prompt_ids.flags_of(trusted, user_defined)
     call = ChatCall(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
-    found = call.one(conversation, want)
+    found = call.run_one(conversation, want)
     call.warn_of_silence()
     return found
 
@@ -238,7 +238,7 @@ def _run_body(
     options = ChatOptions(like=like, template=template, clock=clock, media_marker=media_marker)
     call = ChatCall(loaded, options, prompt_ids.PARSE, chat_calls.TRUSTED if trusted else 0)
     call.fields = None
-    found = call.one(body if isinstance(body, bytes) else dict(body), want)
+    found = call.run_one(body if isinstance(body, bytes) else dict(body), want)
     call.warn_of_silence()
     return found
 
@@ -298,7 +298,7 @@ def ids_and_mask(
     flags = prompt_ids.flags_of(trusted, user_defined)
     call = ChatCall(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
     given = _as_list(messages)
-    prompt, n_media = call.one(given, chat_calls.PROMPT)
+    prompt, n_media = call.run_one(given, chat_calls.PROMPT)
     call.warn_of_silence()
     if n_media:
         warn_of_media(n_media)
@@ -323,7 +323,7 @@ class Masker:
             continue_final_message=None if options.like == "transformers" else False,
         )
         other = ChatCall(call.loaded, closed, call.flags, call.bits & chat_calls.TRUSTED)
-        prompt: Prompt = other.one(messages, chat_calls.PROMPT)[0]
+        prompt: Prompt = other.run_one(messages, chat_calls.PROMPT)[0]
         return prompt
 
     def ids_and_mask(self, prompt: Prompt, conversation: Any) -> tuple[list[int], list[bool]]:
@@ -357,7 +357,7 @@ def _ids_after(
 
     def prompt(options: ChatOptions, request: Any) -> Prompt:
         call = ChatCall(loaded, replace(options, clock=lambda: now), flags)
-        found: Prompt = call.one(
+        found: Prompt = call.run_one(
             request, chat_calls.PROMPT, chat_calls.ALLOW_EMPTY | chat_calls.BEFORE_MORE
         )[0]
         return found

@@ -13,7 +13,7 @@ from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser, token_count
 from ggtok.cli.shared_options import (
     MODEL_FIRST,
-    add_cutting,
+    add_cutting_options,
     add_model,
     add_unit,
     load_model,
@@ -24,7 +24,7 @@ from ggtok.cli.shared_options import (
 
 def add_arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add_cutting(parser)
+    add_cutting_options(parser)
     add(
         "--overlap",
         type=token_count,

@@ -38,7 +38,9 @@ class ChatCounts:
     skipped: int = 0
 
 
-def count_of(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> ChatCounts:
+def count_conversation_file(
+    tok: ggtok.Tokenizer, path: str, args: argparse.Namespace
+) -> ChatCounts:
     """Counts the tokens of a file with messages, a request, or JSON lines of conversations, using
     --tools and --template."""
     media.check_tokens(args.image_tokens)

@@ -87,10 +87,10 @@ def run(args: argparse.Namespace) -> int:
         n = tok.count(text, add_special=args.special, parse_special=args.parse_special)
         report.add("-p", n, len(text))
     if args.chat is not None:
-        from ggtok.cli.conversation_counts import count_of
+        from ggtok.cli.conversation_counts import count_conversation_file
 
         with progress.waiting(args.quiet, f"counting {input_texts.name_of(args.chat)}"):
-            found = count_of(tok, args.chat, args)
+            found = count_conversation_file(tok, args.chat, args)
         report.uncounted_parts = found.uncounted
         report.add(args.chat, found.tokens, found.bytes)
         if found.skipped:

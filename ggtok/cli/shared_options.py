@@ -111,7 +111,7 @@ def add_output_options(parser: Parser, *, inexact: bool = False) -> None:
     )
 
 
-def add_cutting(parser: Parser) -> None:
+def add_cutting_options(parser: Parser) -> None:
     """Adds the options for commands that cut texts: see :func:`texts_to_cut`."""
     add = parser.add_argument
     add("-n", "--tokens", type=token_count, metavar="N", help="at most N tokens (8k: 8000)")

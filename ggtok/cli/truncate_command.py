@@ -10,7 +10,7 @@ from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser
 from ggtok.cli.shared_options import (
     MODEL_FIRST,
-    add_cutting,
+    add_cutting_options,
     add_model,
     load_model,
     take_model,
@@ -20,7 +20,7 @@ from ggtok.text.truncate import beginning
 
 
 def add_arguments(parser: Parser) -> None:
-    add_cutting(parser)
+    add_cutting_options(parser)
     parser.add_argument(
         "--side",
         choices=["right", "left"],

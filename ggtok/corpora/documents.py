@@ -210,7 +210,7 @@ class Faults:
             faults = self.found("empty", where, "an empty document")
         return self.piece(text, size, next, at, faults)
 
-    def applied(
+    def apply_to_group(
         self, texts: Sequence[bytes] | Joined
     ) -> tuple[Sequence[bytes] | Joined, RunCounts]:
         """Applies the rule ("skip" or "replace") to a group. Returns its documents and the counts

@@ -255,7 +255,7 @@ class _SegmentReader:
                 pieces = (piece for text in texts for piece in self.segment(text, True, separator))
                 yield from one_by_one(pieces, start, end)
                 return
-            texts, faults = self._faults.applied(texts)
+            texts, faults = self._faults.apply_to_group(texts)
         self._offset += size
         text = b"" if texts else None
         yield self._piece(text, *self._next(), many=texts, faults=faults)

@@ -124,7 +124,7 @@ def count_chat(call: Call) -> object:
         chat_calls.TRUSTED if trusted else 0,
         keeps_template(call, tok, options.template),
     )
-    n, n_media = rendering.one(body.get("messages", list, _REQUIRED), chat_calls.COUNT)
+    n, n_media = rendering.run_one(body.get("messages", list, _REQUIRED), chat_calls.COUNT)
     answer = {"count": n + n_media * (image_tokens or 0), "context_length": tok.context_length}
     if n_media and image_tokens is None:
         answer["uncounted_parts"] = n_media

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -25,6 +26,9 @@ from ggtok.server.connections import Connection
 IDLE_SECONDS = 60  # until a connection without requests is closed
 GRACE_SECONDS = 8  # for requests to finish after the signal; the process ends within ten
 logger = logging.getLogger("ggtok.server")
+# How long a thread may hold the GIL while the event loop waits for it: Python's 5 ms, several times
+# for each request, would let long requests delay all others.
+_SWITCH_SECONDS = 0.0005
 _START_SECONDS = 60  # for a worker process to start
 _STUCK_SECONDS = 60  # for a worker to answer its parent, which otherwise replaces it
 
@@ -68,6 +72,7 @@ def serve(
         signal.signal(number, lambda *_: None)
     if workers == 1:
         logging.captureWarnings(True)
+        sys.setswitchinterval(_SWITCH_SECONDS)
         _Server(configuration(make, **more)).run([listening])
         return
     os.environ["LLAMA_MEDIA_MARKER"] = media_marker()  # the same in all processes
@@ -94,6 +99,7 @@ def _make_in_worker(make: Callable[..., Any], metrics_folder: str | None) -> Any
     """Creates the application in one of several worker processes, and makes the process end with
     its parent."""
     logging.captureWarnings(True)
+    sys.setswitchinterval(_SWITCH_SECONDS)
     made = make(metrics_folder=metrics_folder)
     # Start only now, after the application has created its file in the folder, so that the last
     # process to delete the folder deletes all files.

@@ -93,7 +93,7 @@ def render_prompt(call: Call, tok: Tokenizer, messages: list[Any], **options: An
     """Returns the prompt of messages as transformers renders it, with these Options."""
     made = ChatOptions(like="transformers", **options)
     keep = keeps_template(call, tok, made.template)
-    prompt: str = api.ChatCall(tok._loaded, made, keep=keep).one(messages, chat_calls.TEXT)[0]
+    prompt: str = api.ChatCall(tok._loaded, made, keep=keep).run_one(messages, chat_calls.TEXT)[0]
     return prompt
 
 

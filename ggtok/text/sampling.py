@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _RULES = ("dropout", "alpha")  # in the order of ggtok_sample.h's enum ggtok_sampling_rule
 
 
-def sampling_rule(
+def checked_settings(
     dropout: float | None,
     alpha: float | None,
     nbest: SupportsIndex = -1,

@@ -147,7 +147,7 @@ class StreamDecoder:
 
     def _decode(self, state: _State, piece: bytes) -> str:
         try:
-            return state.decoded(piece, False)
+            return state.decode_utf8(piece, False)
         except UnicodeDecodeError as e:
             raise TextDecodeError(*e.args) from None
 
@@ -267,9 +267,9 @@ class _State:
         data = b"".join(self._pieces_of(ids))
         if self._cleaning:
             data = self._cleaning.feed(data, last)
-        return self.decoded(data, last)
+        return self.decode_utf8(data, last)
 
-    def decoded(self, data: bytes, last: bool) -> str:
+    def decode_utf8(self, data: bytes, last: bool) -> str:
         data = self.utf8 + data
         text, n = codecs.utf_8_decode(data, self._errors, last)
         self.utf8 = data[n:]

@@ -150,7 +150,7 @@ static jinja_value is_divisibleby(jinja_env *e, jinja_args *a) {
     return jinja_bool(by == -1 || a->v[0].as.i % by == 0);
 }
 
-static jinja_value all_bytes(jinja_env *e, jinja_args *a, uint8_t from, uint8_t to) {
+static jinja_value no_byte_in(jinja_env *e, jinja_args *a, uint8_t from, uint8_t to) {
     ggtok_jinja_args_type(e, a, 0, ON_STRING);
     const jinja_text *t = a->v[0].as.text;
     jinja_charge(&e->arena, 1 + t->n / 8);
@@ -161,10 +161,10 @@ static jinja_value all_bytes(jinja_env *e, jinja_args *a, uint8_t from, uint8_t 
 }
 
 static jinja_value is_lower(jinja_env *e, jinja_args *a) {
-    return all_bytes(e, a, 'A', 'Z');
+    return no_byte_in(e, a, 'A', 'Z');
 }
 static jinja_value is_upper(jinja_env *e, jinja_args *a) {
-    return all_bytes(e, a, 'a', 'z');
+    return no_byte_in(e, a, 'a', 'z');
 }
 
 static jinja_value compare(jinja_env *e, jinja_args *a, jinja_operator op) {

@@ -83,7 +83,8 @@ static void skip_comment(lexer *x, size_t start) {
     ggtok_jinja_fail_at(x->mem, start, "the comment is not closed");
 }
 
-/* Returns the end of the {% raw %} tag whose name is at pos; 0 if it is another tag. */
+/* Returns where the text after a {% raw %} tag begins, without white space that `-%}` strips; 0 if
+ * it is another tag. `pos` follows `{%` and its sign. */
 static size_t raw_begins(const lexer *x, size_t pos) {
     pos = skip_space(x, pos);
     if (!looking_at(x, pos, "raw")) return 0;
@@ -312,7 +313,7 @@ static void lex_string(lexer *x) {
 }
 
 /* Returns the length of the character at pos if a name may contain it, otherwise 0. Names contain
- * letters and, after the first character, digits and combining marks. */
+ * letters, underscores and, after the first character, numbers and combining marks. */
 static size_t name_at(const lexer *x, size_t pos, bool first) {
     const unsigned letters = UNICODE_LETTER, others = UNICODE_NUMBER | UNICODE_MARK;
     uint8_t c = at(x, pos);

@@ -186,7 +186,7 @@ static void lane_end(const bpe_table *t, const lane *m) {
         if (m->symbol[at] < t->n_tokens) {
             out.data[out.n++] = (int32_t)m->symbol[at];
         } else {
-            ggtok_bpe_emit_bytes(t, task->word + at - 1, next - at, &out);
+            ggtok_bpe_emit_byte_tokens(t, task->word + at - 1, next - at, &out);
         }
     }
     task->n_ids = (uint32_t)out.n;

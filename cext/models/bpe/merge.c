@@ -106,7 +106,7 @@ static inline void emit(const bpe_table *t, const uint8_t *word, uint32_t symbol
     if (symbol < t->n_tokens) {
         out->data[out->n++] = (int32_t)symbol;
     } else {
-        ggtok_bpe_emit_bytes(t, word + from, to - from, out);
+        ggtok_bpe_emit_byte_tokens(t, word + from, to - from, out);
     }
 }
 
@@ -180,7 +180,7 @@ static void check_bytes(recorded_word w, size_t at, size_t n, const idbuf *out, 
     }
 }
 
-/* Records the source byte of each id that ggtok_bpe_emit_bytes writes for p[0..n). */
+/* Records the source byte of each id that ggtok_bpe_emit_byte_tokens writes for p[0..n). */
 static bool note_bytes(const bpe_table *t, recorded_word w, const uint8_t *p, size_t n, size_t at) {
     for (size_t i = 0; w.rec && w.rec->spans && i < n; i++) {
         bool space = p[i] == ' ' && t->escapes;
@@ -296,7 +296,7 @@ static bool emit_symbols(const bpe_table *t, bpe_scratch *s, const uint8_t *word
         size_t n = start[next[i]] - start[i];
         size_t before = out->n;
         if (symbol[i] >= t->n_tokens) {
-            ggtok_bpe_emit_bytes(t, word + start[i], n, out);
+            ggtok_bpe_emit_byte_tokens(t, word + start[i], n, out);
             check_bytes(w, start[i], n, out, before);
             if (!note_bytes(t, w, word + start[i], n, start[i])) return false;
             if (traced && !trace_bytes(w, out, before)) return false;

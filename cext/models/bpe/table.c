@@ -462,10 +462,10 @@ void ggtok_bpe_table_free(bpe_table *t) {
     ggtok_mem_free(t->unused);
 }
 
-void ggtok_bpe_emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out) {
+void ggtok_bpe_emit_byte_tokens(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out) {
     for (size_t i = 0; i < n; i++) {
         if (p[i] == ' ' && t->escapes) {
-            ggtok_bpe_emit_bytes(t, (const uint8_t *)SPACE_MARK, 3, out);
+            ggtok_bpe_emit_byte_tokens(t, (const uint8_t *)SPACE_MARK, 3, out);
             continue;
         }
         for (int k = 0; k < 2; k++) {

@@ -104,6 +104,6 @@ static inline uint32_t bpe_merged(const bpe_table *t, uint32_t rank) {
 
 /* Appends the tokens to which a symbol that isn't a token falls back, given its bytes. `out` must
  * have room for 3 * n ids. */
-void ggtok_bpe_emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out);
+void ggtok_bpe_emit_byte_tokens(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out);
 
 #endif

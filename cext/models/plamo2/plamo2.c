@@ -233,7 +233,7 @@ static void cut_links(plamo2_model *m) {
         uint32_t r = m->state[i].row;
         if (r && r != PLAMO2_NOWHERE && m->row[r].next == PLAMO2_NOWHERE &&
             (m->t.unit[i].link & TRIE_VALUE)) {
-            /* This is the state's own row, not one inherited from a shorter prefix. */
+            /* Is this the state's own row, or one inherited from a shorter prefix? */
             uint32_t f = m->state[i].fail;
             if (f == PLAMO2_NOWHERE || m->state[f].row != r) m->state[i].fail = PLAMO2_NOWHERE;
         }

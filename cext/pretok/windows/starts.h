@@ -169,7 +169,7 @@ ALWAYS_INLINE uint64_t run_starts(const classes *c, uint64_t ends, const uint8_t
  * word, each newline is a word, and everything else between words and numbers is a gap:
  *
  *   CODER   [\r\n] | \s?\p{L}+ | \s?\p{P}+ | \p{N}; symbols are in the gaps
- *   LLM     [\r\n] | \s?[a-z]+ | \s? other letters + | \s? punctuation + | \p{N}+
+ *   LLM     [\r\n] | \s?[A-Za-z]+ | \s? other letters + | \s? punctuation + | \p{N}+
  */
 ALWAYS_INLINE uint64_t gap_starts(const classes *c, shape s, unsigned known) {
     const bool coder = s.gaps == CODER;

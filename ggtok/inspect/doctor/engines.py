@@ -203,7 +203,7 @@ class EngineComparison:
 
     def _run(self, call: api.ChatCall, conversation: Chat) -> EngineResult:
         return EngineResult(
-            call.one(_client_messages(conversation, call.options.like), chat_calls.TEXT)[0]
+            call.run_one(_client_messages(conversation, call.options.like), chat_calls.TEXT)[0]
         )
 
     def _text(self, call: api.ChatCall, conversation: Chat) -> str | None:
@@ -250,7 +250,9 @@ class EngineComparison:
     def _variables(self, conversation: Chat) -> Json:
         """Returns the variables that llama-server passes to the template."""
         call = self._call(conversation, "llama.cpp")
-        made: Json = call.one(_client_messages(conversation, "llama.cpp"), chat_calls.VARIABLES)[0]
+        made: Json = call.run_one(
+            _client_messages(conversation, "llama.cpp"), chat_calls.VARIABLES
+        )[0]
         return {"messages": [], **made}
 
     def _source(self, conversation: Chat, like: Like = "llama.cpp") -> str:

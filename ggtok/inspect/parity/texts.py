@@ -322,7 +322,7 @@ class _Maker:
     def text(self) -> bytes:
         weights = [weight for weight, _ in self.kinds]
         makers = [maker for _, maker in self.kinds]
-        # Most texts are of one kind, some combine several.
+        # About half of the texts are of one kind; the others combine several.
         n = self.random.choice((1, 1, 1, 1, 1, 2, 2, 3, 6, 25))
         text = b"".join(maker() for maker in self.random.choices(makers, weights, k=n))
         if self.random.random() < 0.02:

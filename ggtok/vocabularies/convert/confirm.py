@@ -238,10 +238,10 @@ def _compare_with_package(
         rest = [line for line in rest if line not in equal]
     causes = [i for i, difference in enumerate(differences) if difference.without is not None]
     for i in causes:
-        found = pair.caused(rest, [differences[i]])
+        found = pair.lines_explained_by(rest, [differences[i]])
         changed[i] = (changed[i] or set()) | found
         rest = [line for line in rest if line not in found]
-    together = pair.caused(rest, [differences[i] for i in causes])
+    together = pair.lines_explained_by(rest, [differences[i] for i in causes])
     for i in causes:
         without = differences[i].without
         changed[i] = {*(changed[i] or ()), *(x for x in together if without and without(x) != x)}
@@ -365,7 +365,9 @@ class _Pair:
         bound = _ROUNDING * (len(a) * math.fsum(map(abs, a)) + len(b) * math.fsum(map(abs, b)))
         return abs(math.fsum(a) - math.fsum(b)) <= bound
 
-    def caused(self, lines: Sequence[str], differences: Sequence[Difference]) -> set[str]:
+    def lines_explained_by(
+        self, lines: Sequence[str], differences: Sequence[Difference]
+    ) -> set[str]:
         """Returns the lines that contain causes of these differences, and get equal ids when all
         of these causes are removed."""
         changed = {}

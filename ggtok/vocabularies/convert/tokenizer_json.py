@@ -311,12 +311,12 @@ def add_added(source: TokenizerJson, draft: Draft, *, score: float = 0.0) -> Non
             kind = spelling.UNKNOWN
         draft.set(id, text, kind, score)
     draft.notes += source.notes
-    _note_conditions(source, draft)
+    _add_condition_difference(source, draft)
     found = overlaps([row["content"] for row in source.added])
     draft.differences += [] if found is None else [found]
 
 
-def _note_conditions(source: TokenizerJson, draft: Draft) -> None:
+def _add_condition_difference(source: TokenizerJson, draft: Draft) -> None:
     """Adds a difference for added tokens with conditions that llama.cpp doesn't support."""
     conditions = ["lstrip", "rstrip", "single_word"]
     if source.document.get("normalizer") is not None:
