@@ -31,8 +31,8 @@ def parse_body(data: bytes) -> Any:
 
 def check_parts(texts: Sequence[bytes]) -> None:
     """Raises Refusal if the JSON in these texts of a body has too many parts."""
-    few = sum(text.count(mark) for text in texts for mark in (b"[", b"{", b":")) <= MOST_PARTS
-    if not few and sum(map(json_size, texts)) > MOST_PARTS:  # `few` counts those in strings, too
+    # A short text has few parts. Counting holds no lock, unlike bytes.count.
+    if sum(map(len, texts)) > MOST_PARTS and sum(map(json_size, texts)) > MOST_PARTS:
         raise Refusal(f"the body has more than {MOST_PARTS} lists, objects and members: split it")
 
 

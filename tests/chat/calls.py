@@ -29,7 +29,7 @@ def run(
     """Returns what `want` selects for a whole request."""
     call = api.ChatCall(tok._loaded, ChatOptions(template=template, like=like, clock=lambda: NOW))
     call.fields = None
-    return call.one(body, want, bits)[0]
+    return call.run_one(body, want, bits)[0]
 
 
 def variables(tok: Tokenizer, body: dict[str, Any] | bytes, **options: Any) -> dict[str, Any]:

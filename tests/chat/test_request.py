@@ -190,7 +190,10 @@ ONLY_PYTHON: dict[str, Any] = {
     "a key that is no str": ({"role": "user", "content": "Hi", 1: 2}, "a key is int, not str"),
     "a lone surrogate": (user("a\ud800"), "character 1 is a lone surrogate"),
     "a surrogate in a key": ({"role": "user", "content": "Hi", "\ud800": 1}, "lone surrogate"),
-    "infinity": ({"role": "user", "content": "Hi", "tool_calls": [call("", "", float("inf"))]}, ""),
+    "infinity": (
+        {"role": "user", "content": "Hi", "tool_calls": [call("", "", float("inf"))]},
+        "inf can't be written as JSON",
+    ),
     "a set": ({"role": "user", "content": {1}}, r"\['content'\]: must be str, .* not set"),
 }
 
@@ -199,8 +202,8 @@ ONLY_PYTHON: dict[str, Any] = {
 def test_objects_that_no_json_text_contains(message: Any, pattern: str) -> None:
     tok = load(fixture("bpe-qwen2"))
     for like in LIKES:
-        if like == "transformers" and not pattern:
-            continue
+        if like == "transformers" and "inf" in pattern:
+            continue  # transformers passes the number to the template
         for first in (message, Odd(**message) if 1 not in message else message):
             with pytest.raises((ggtok.InvalidTypeError, ggtok.InvalidValueError), match=pattern):
                 tok.encode_chat([first], like=like, template="{{ 'x' }}")  # type: ignore[call-overload]
