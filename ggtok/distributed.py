@@ -26,12 +26,11 @@ from functools import partial
 from typing import Any
 
 import ggtok
-from ggtok.base.files import give_name
+from ggtok.base.files import give_name, sync_folder
 from ggtok.corpora import id_formats, vocabulary_hash
 from ggtok.corpora.document_batches import BYTES
 from ggtok.corpora.documents import RULES, DocumentPiece, Faults, SourcePosition
 from ggtok.corpora.encode_documents import Encoder
-from ggtok.corpora.journal import sync_folder
 from ggtok.corpora.partial_file import PartialFile
 from ggtok.corpora.summary import RunCounts
 from ggtok.corpora.tables import pyarrow, texts

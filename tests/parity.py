@@ -219,7 +219,8 @@ def compare(
                 compare_ids(vocab, tok, lists, result)
         vocab.free()
     except (LlamaCppError, ggtok.GGTokError) as error:
-        result.same("the comparison itself", None, error)
+        theirs, ours = (error, None) if isinstance(error, LlamaCppError) else (None, error)
+        result.same("the comparison itself", theirs, ours)
     finally:
         if own:
             own.close()

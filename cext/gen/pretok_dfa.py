@@ -313,7 +313,10 @@ def memo_state(pattern: Pattern | Fused, dfa: Dfa) -> int:
     pattern's `lookahead` guarantees."""
     loops = silent_loops(dfa)
     if pattern.lookahead == BOUNDED and loops:
-        raise SystemExit(f"{pattern.name}: can read on without bound")
+        raise SystemExit(
+            f"{pattern.name}: a loop can read on without bound before it knows whether it matches: "
+            "use MEMO, or ONCE with an argument (docs/design/pretokenizers.md)"
+        )
     if pattern.lookahead != MEMO:
         return DEAD
     # The scanner records an interval of positions, so the loop must stay in one state, and leaving
@@ -556,6 +559,11 @@ def generate() -> str:
     total = 0
     dfas: dict[str, Dfa] = {}
     trees: dict[str, Node] = {}
+    known: dict[str, str] = {}
+    for pattern in PATTERNS:
+        same = known.setdefault(pattern.regex, pattern.name)
+        if same != pattern.name:
+            raise SystemExit(f"{pattern.name}: {same} has the same expression: use its chain")
     for pattern in (*PATTERNS, *FAST_PATTERNS):
         parser = Parser(pattern.regex, mixed=pattern.mixed or pattern in FAST_PATTERNS)
         dfa = minimize(determinize(Program(parser.tree)))

@@ -239,6 +239,20 @@ def temporary(path: str) -> Iterator[tuple[str, BinaryIO]]:
             os.unlink(written)
 
 
+def sync_folder(path: str) -> None:
+    """Syncs a file's folder, so that renaming survives a crash. Does nothing where the system or
+    the file system can't do that."""
+    try:
+        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+    except OSError:  # Windows can't open folders
+        return
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
 def copy_owner_and_mode(path: str, status: os.stat_result) -> None:
     if hasattr(os, "chown"):
         with contextlib.suppress(OSError):  # only root may change the owner

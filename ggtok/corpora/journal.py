@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from ggtok.base.files import open_own
+from ggtok.base.files import open_own, sync_folder
 from ggtok.corpora.documents import DROPPING, SourcePosition
 from ggtok.corpora.summary import RunCounts
 from ggtok.errors import FileError, InvalidValueError, file_error
@@ -178,18 +178,6 @@ def _open_locked(path: str, private: bool) -> tuple[Any, bool]:
             file.seek(0)
             return file, is_locked
         file.close()
-
-
-def sync_folder(path: str) -> None:
-    """Syncs a file's folder, so that renaming survives a crash; a no-op on Windows."""
-    try:
-        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-    except OSError:  # Windows can't open folders
-        return
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def compare(out: str, plan: dict[str, Any], before: dict[str, Any]) -> None:

@@ -26,14 +26,14 @@ import numpy as np
 
 import ggtok._version
 from ggtok.base.concurrency import BackgroundWriter, cached_property, map_ordered
-from ggtok.base.files import read_up_to
+from ggtok.base.files import read_up_to, sync_folder
 from ggtok.corpora import finished, id_formats, jsonl, streams, tables, text, vocabulary_hash
 from ggtok.corpora.document_batches import BYTES, DocumentBatch, batches
 from ggtok.corpora.documents import DROPPING, RULES, Fields, Pieces, SourcePosition
 from ggtok.corpora.encode_conversations import ChatEncoder
 from ggtok.corpora.encode_documents import Encoded, Encoder
 from ggtok.corpora.id_formats import Raw
-from ggtok.corpora.journal import GROWING, Journal, SourceState, compare, sync_folder
+from ggtok.corpora.journal import GROWING, Journal, SourceState, compare
 from ggtok.corpora.partial_file import Extent, PartialFile, give_name, partial_of
 from ggtok.corpora.sources import TABLES, SourceFile
 from ggtok.corpora.summary import EncodeProgress, ProgressFn, RunCounts, Summary

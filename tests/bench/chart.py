@@ -17,7 +17,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 FIGURES, CHART = DOCS / "speed.json", DOCS / "speed.svg"
 
 _LINE, _BAR = 22, 14  # heights of a tokenizer's line and of its bars, in pixels
-_NAMES, _PANEL, _NUMBER = 96, 300, 48  # widths of the names, a panel's bars and a number, in pixels
+_NAMES, _PANEL, _NUMBER = 96, 170, 56  # widths of the names, a panel's bars and a number, in pixels
 _TOP = 64
 _STYLE = """
     text { font: 13px system-ui, sans-serif; fill: #333 }
@@ -32,9 +32,9 @@ _STYLE = """
 def draw(figures: dict[str, Any]) -> str:
     """Returns the chart as SVG: a line for each tokenizer, with a bar in each panel. The panels are
     side by side, each with its own scale."""
-    panels, speeds = figures["panels"], figures["speeds"]
+    panels, rows = figures["panels"], figures["rows"]
     width = _NAMES + len(panels) * (_PANEL + _NUMBER)
-    height = _TOP + len(speeds) * _LINE
+    height = _TOP + len(rows) * _LINE
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img">',
@@ -42,7 +42,7 @@ def draw(figures: dict[str, Any]) -> str:
         f"  <style>{_STYLE}  </style>",
         f'  <text x="0" y="16" class="title">{escape(figures["title"])}</text>',
     ]
-    for line, row in enumerate(speeds):
+    for line, row in enumerate(rows):
         y = _TOP + line * _LINE
         ours = ' class="ours"' if row["name"] == "ggtok" else ""
         out.append(
@@ -50,25 +50,23 @@ def draw(figures: dict[str, Any]) -> str:
             f"{escape(row['name'])}</text>"
         )
         for at, _ in enumerate(panels):
-            out += _bar(speeds, row, at, y, ours)
+            out += _bar(rows, row, at, y, ours)
     for at, panel in enumerate(panels):
         x = _NAMES + at * (_PANEL + _NUMBER)
         out.append(f'  <text x="{x}" y="{_TOP - 14}">{escape(panel["title"])}</text>')
     return "\n".join([*out, "</svg>", ""])
 
 
-def _bar(
-    speeds: list[dict[str, Any]], row: dict[str, Any], at: int, y: int, ours: str
-) -> list[str]:
-    speed = row["MB/s"][at]
+def _bar(rows: list[dict[str, Any]], row: dict[str, Any], at: int, y: int, ours: str) -> list[str]:
+    value = row["values"][at]
     x = _NAMES + at * (_PANEL + _NUMBER)
-    if speed is None:
+    if value is None:
         return [f'  <text x="{x}" y="{y + 12}">not measured</text>']
-    greatest = max(other["MB/s"][at] or 0 for other in speeds)
-    long = max(1, round(_PANEL * speed / greatest))
+    greatest = max(other["values"][at] or 0 for other in rows)
+    long = max(1, round(_PANEL * value / greatest))
     return [
         f'  <rect x="{x}" y="{y}" width="{long}" height="{_BAR}" rx="2"{ours}/>',
-        f'  <text x="{x + long + 6}" y="{y + 12}"{ours}>{speed:g}</text>',
+        f'  <text x="{x + long + 6}" y="{y + 12}"{ours}>{value:g}</text>',
     ]
 
 

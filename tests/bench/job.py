@@ -37,9 +37,8 @@ _READ = "import sys; peer, path, text = sys.argv[1:]; text = open(text, encoding
 _PEAK = "from tests.support.memory import peak; print(peak())"
 _HASH = "from tests.bench.worker import flat; from zlib import crc32; print(crc32(flat(ids)))"
 _SIZES = {"60 bytes": 60, "1 MB": MB, "16 MB": 16 * MB, "64 MB": 64 * MB}
-# Only for tokenizers that encode more than 50 MB/s, and with --corpus DIR.
+# Only with --corpus DIR, and for tokenizers at least half as fast as the fastest.
 _LARGE = "1 GB", 1000 * MB
-_FAST = 50
 _SECONDS = 600
 
 
@@ -67,15 +66,12 @@ def _measure(suite: Suite, vocab: str, name: str, text: str, form: str) -> Row:
 
 
 def _measure_large(suite: Suite, vocab: str, text: str, smaller: Sequence[Row]) -> None:
-    """Adds the rows of the largest size, for tokenizers that are fast with `smaller` ones."""
+    """Adds the rows of the largest size, for tokenizers fast with the last two sizes."""
     name = _LARGE[0]
     few, more = smaller[-2:]
-    bytes = 48 * MB  # the difference of the two sizes
-    fast = [
-        peer
-        for peer in more.cells
-        if (a := few.best(peer)) and (b := more.best(peer)) and bytes / 1000 / (b - a) > _FAST
-    ]
+    both = [(peer, few.best(peer), more.best(peer)) for peer in more.cells]
+    rests = {peer: b - a for peer, a, b in both if a and b}
+    fast = [peer for peer, ms in rests.items() if ms <= 2 * min(rests.values())]
     path = _write(suite, name, text)
     hashes = {
         p: _run(f"{_script(p, ONE)}; {_HASH}", p, suite.path(p, vocab), path)[1] for p in fast

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import xml.etree.ElementTree as ET
 
 from tests.bench.chart import CHART, FIGURES, draw
@@ -28,8 +27,8 @@ def test_the_chart_shows_measured_figures() -> None:
     figures = json.loads(FIGURES.read_text("utf-8"))
     for at, panel in enumerate(figures["panels"]):
         shown = {
-            speed["name"]: "-" if speed["MB/s"][at] is None else f"{speed['MB/s'][at]:g}"
-            for speed in figures["speeds"]
+            each["name"]: "-" if each["values"][at] is None else f"{each['values'][at]:,}"
+            for each in figures["rows"]
         }
         assert shown == row(panel["row"]), panel
 
@@ -51,4 +50,5 @@ def test_the_readme_shows_measured_figures() -> None:
     memory = round(float(row("memory after load, MB")["ggtok"]))
     assert f"{started} ms for a process that imports ggtok" in text
     assert f"{memory} MB of memory after loading" in text
-    assert re.search(rf"ggtok {cached} for cached text and {new} for", text)
+    short, middle, long = (row(f"job: {size}")["ggtok"] for size in ("60 bytes", "1 MB", "64 MB"))
+    assert f"ggtok {short} for 60 bytes, {middle} for 1 MB and {long} for 64 MB" in text

@@ -17,9 +17,9 @@ import pytest
 import ggtok
 from ggtok import distributed
 from ggtok.base import concurrency, files
+from ggtok.base.files import sync_folder
 from ggtok.corpora import encode_documents, jsonl, sources, streams, tables, text
 from ggtok.corpora.documents import DocumentPiece, Faults, Fields, Pieces, SourcePosition
-from ggtok.corpora.journal import sync_folder
 from ggtok.corpora.sources import SourceFile
 from ggtok.corpora.streams import Stream
 from ggtok.corpora.summary import RunCounts

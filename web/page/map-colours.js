@@ -98,7 +98,7 @@ function byScript({ map, forest, vocab, dark, swatches, of, legend }) {
       for (let shade = 0; shade < SHADES; shade += 1) {
         const off = shade / (SHADES - 1) - 0.5;
         const lightness = (dark ? 0.53 : 0.82) + (dark ? 0.11 : 0.075) * off - (name === "Special" ? 0.12 : 0);
-        const hue = (HUES[name] ?? GREY[name] ?? 240) + (branch / (BRANCHES - 1) - 0.5) * (grey ? 30 : name === "Latin" ? 75 : 36);
+        const hue = (HUES[name] ?? GREY[name] ?? 240) + (branch / (BRANCHES - 1) - 0.5) * (grey ? 30 : 24);
         swatches.add(lightness, grey ? 0.025 : dark ? 0.105 : 0.088, hue);
       }
     return at;

@@ -145,6 +145,7 @@ export const strings = {
     added: "none: the tokenizer added it",
     copyId: "Copy id",
     find: "Find in vocabulary",
+    why: "Why this token",
     label: (text, id) => `${text} ${id}`,
     partial: "part of a character",
     hiddenBytes: (n) => `… ${plural(n, "byte")}`,

@@ -307,6 +307,9 @@ class TextView extends View {
             >
               ${strings.token.find}
             </button>
+            ${result.starts
+              ? html`<button @click=${() => this.app.set({ view: "why", "why.token": current })}>${strings.token.why}</button>`
+              : nothing}
           </p>`
         : nothing}
     </aside>`;

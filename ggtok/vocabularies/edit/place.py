@@ -25,7 +25,14 @@ import shutil
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ggtok.base.files import check_regular, follow_link, give_name, read_up_to, temporary
+from ggtok.base.files import (
+    check_regular,
+    follow_link,
+    give_name,
+    read_up_to,
+    sync_folder,
+    temporary,
+)
 from ggtok.errors import FileError, GGTokError, InvalidValueError, file_error
 from ggtok.vocabularies.edit.header import Header
 from ggtok.vocabularies.edit.saved import (
@@ -39,7 +46,6 @@ from ggtok.vocabularies.edit.saved import (
     next_undo_file,
     save_header,
     sync,
-    sync_folder,
     undo_files,
 )
 

@@ -21,7 +21,7 @@ import re
 import struct
 from typing import BinaryIO, NamedTuple
 
-from ggtok.base.files import copy_owner_and_mode, open_regular, read_up_to, temporary
+from ggtok.base.files import copy_owner_and_mode, open_regular, read_up_to, sync_folder, temporary
 from ggtok.errors import FileError, GGTokError, file_error
 from ggtok.loading.loaded import JOURNAL
 from ggtok.vocabularies.edit.header import Header
@@ -187,16 +187,3 @@ def journal_of(path: str) -> str:
 def sync(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def sync_folder(path: str) -> None:
-    try:
-        handle = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-    except OSError:  # Windows can't open folders
-        return
-    try:
-        os.fsync(handle)
-    except OSError:  # not every file system supports this
-        pass
-    finally:
-        os.close(handle)
