@@ -61,18 +61,16 @@ static void find_media(jinja_arena *mem, void *user) {
     snprintf(mem->error->key, sizeof mem->error->key, "media_marker");
     int n_shown = text_prefix(options->marker, options->n_marker, 80);
     if (m->n == job->n_media) {
-        ggtok_chat_refuse(
-            &call, CHAT_WRONG_VALUE, NULL,
-            "a text contains the media marker (%.*s), and the template drops or "
-            "cuts an image, audio or video part (media_marker, --media-marker, chooses "
-            "another)",
-            n_shown, options->marker);
+        ggtok_chat_refuse(&call, CHAT_WRONG_VALUE, NULL,
+                          "a text contains the media marker (%.*s), and the template drops or "
+                          "cuts an image, audio or video part (media_marker chooses another)",
+                          n_shown, options->marker);
     }
     ggtok_chat_refuse(
         &call, CHAT_WRONG_VALUE, NULL,
         "the prompt has %zu media marker%s (%.*s) for %lu image, audio or video part%s, which "
         "llama-server refuses: the template drops or repeats some, or a text contains the marker "
-        "(media_marker, --media-marker, chooses another)",
+        "(media_marker chooses another)",
         m->n, m->n == 1 ? "" : "s", n_shown, options->marker, (unsigned long)job->n_media,
         job->n_media == 1 ? "" : "s");
 }

@@ -265,7 +265,7 @@ class EncodingRun:
             return jsonl.read_jsonl(source, position, self._fields, self._errors)
         if source.kind in TABLES:
             return tables.read_table(source, position, self._fields, self._errors)
-        return text.read_text(source, position, self._text)
+        return text.read_text_documents(source, position, self._text)
 
     @cached_property
     def _text(self) -> text.TextOptions:

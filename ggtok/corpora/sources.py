@@ -44,7 +44,7 @@ class SourceFile:
     """A file, with the size and time by which changes are detected.
 
     Attributes:
-        kind: one of NAMES, or "json" if the contents must decide (:func:`.jsonl.decided`).
+        kind: one of NAMES, or "json" if the contents must decide (:func:`.decide_json_kinds`).
         compression: "" or one of COMPRESSIONS.
         size: the number of bytes on disk (compressed).
         mtime: the modification time in nanoseconds.

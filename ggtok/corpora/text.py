@@ -66,7 +66,9 @@ class TextOptions:
 Segment = tuple[bytes, bool, int] | list[bytes] | Joined
 
 
-def read_text(source: SourceFile, position: SourcePosition, options: TextOptions) -> Pieces:
+def read_text_documents(
+    source: SourceFile, position: SourcePosition, options: TextOptions
+) -> Pieces:
     """Yields the documents of a text file from `position` on."""
     faults = Faults(options.errors, source.path)
     if options.separator is None and source.size <= LONG and not source.compression:

@@ -625,7 +625,7 @@ def test_images_in_chats(run, tmp_path: Path) -> None:
     assert "2 image" in result.warnings[0]
     for option, says in (
         ("--media-marker=", "media_marker must not be empty"),
-        ("--media-marker=H", "(media_marker, --media-marker, chooses another)"),
+        ("--media-marker=H", "media_marker chooses another"),
         ("--image-tokens=-1", "image_tokens must not be negative, not -1"),
         ("--image-tokens=x", "--image-tokens must be a number, not 'x'"),
     ):

@@ -83,7 +83,9 @@ def test_text(tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, error
         texts[i] = texts[i][:at] + b"\xff\xc3" + texts[i][at:]
     path = compressed(tmp_path / f"a{end}", b"||".join(texts))
     options = text.TextOptions(b"||", errors, False, Blocks(tok._loaded), 0)
-    check_positions(lambda found, position: text.read_text(found, position, options), source(path))
+    check_positions(
+        lambda found, position: text.read_text_documents(found, position, options), source(path)
+    )
 
 
 @pytest.mark.parametrize("separator", [b"\n", b"--"])
@@ -99,7 +101,7 @@ def test_faults_in_groups(
     path.write_bytes(separator.join([*texts, b"end"]))
     options = text.TextOptions(separator, errors, False, Blocks(tok._loaded), 0)
     found, faults = documents_and_faults(
-        list(text.read_text(source(path), SourcePosition(0), options))
+        list(text.read_text_documents(source(path), SourcePosition(0), options))
     )
     alone = [Faults(errors, "").document(each, 0, SourcePosition(0), 0, "") for each in texts]
     assert found == [*(piece.text for piece in alone if piece.text is not None), b"end"]

@@ -28,12 +28,11 @@ ELSEWHERE = {
     "cli/standard_output.py": "the null device",
     "corpora/partial_file.py": "a handle from files.open_own",
     "corpora/iterate.py": "the caller's path",
-    "corpora/journal.py": "a handle from files.open_own, and a folder",
+    "corpora/journal.py": "a handle from files.open_own",
     "vocabularies/counts.py": "the caller's path",
     "vocabularies/convert/originals.py": "its own pipes",
     "vocabularies/gguf_writer.py": "a temporary folder",
     "vocabularies/edit/place.py": "the caller's path",
-    "vocabularies/edit/saved.py": "a folder",
     "vocabularies/corpus.py": "the caller's path",
     "vocabularies/train.py": "/proc/self/status",
     "inspect/parity/texts.py": "Python's own files; the caller's folder",
@@ -154,7 +153,7 @@ def test_stores(tmp_path: Path, kind: str) -> None:
     code = """
 import ggtok
 from ggtok.sources import download_cache, listing
-print([m.name for m in listing.models() if m.error is None])
+print([m.name for m in listing.list_models() if m.error is None])
 print(ggtok.load("user/repo").n_tokens)
 for name in "ollama:m", "lmstudio:a/b":
     try:
@@ -165,7 +164,7 @@ import os
 path = download_cache._path("https://example.org/x")
 os.makedirs(os.path.dirname(path))
 os.rename(sys.argv[1], path)
-print(download_cache.load("https://example.org/x"), download_cache.entries())
+print(download_cache.load_entry("https://example.org/x"), download_cache.entries())
 """
     put(tmp_path / "entry", kind)
     printed = child(code, tmp_path, str(tmp_path / "entry"), HF_HUB_OFFLINE="1")

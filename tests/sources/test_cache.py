@@ -171,7 +171,7 @@ from ggtok.sources import download_cache
 url, n = sys.argv[1], int(sys.argv[2])
 for i in range(n):
     download_cache.store(download_cache.CacheEntry(url, str(i), bytes([i % 256]) * 200_000))
-    found = download_cache.load(url)
+    found = download_cache.load_entry(url)
     if found and found.payload != bytes([int(found.validator) % 256]) * 200_000:
         sys.exit("a mixture")
 """
