@@ -70,6 +70,7 @@ def test_filters_select_and_sort_tokens(shown: Shown) -> None:
     )
     shown.page.get_by_role("button", name="Clear filters").click()
     shown.page.get_by_label(re.compile("^Script")).select_option("Latin")
+    shown.page.locator(".found", has_text=f"of {tok.n_tokens}").wait_for()
     n = shown.page.locator(".found").inner_text()
     shown.page.locator(".segments label", has_text="Charts").click()
     bar = shown.page.locator(".chart").nth(1).locator("button", has_text="Latin")

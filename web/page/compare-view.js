@@ -162,7 +162,7 @@ class CompareView extends View {
               ({ model, ids, differs, bytes, unknown, isBase }) =>
                 html`<tr>
                   <td>
-                    <input type="radio" name="base" aria-label=${t.baseOf(model.name)} .checked=${live(isBase)} @change=${() => (this.base = model.id)} />
+                    <input type="radio" name="base" aria-label=${t.baseOf(model.name)} .checked=${live(model === this.#base)} @change=${() => (this.base = model.id)} />
                   </td>
                   <th scope="row" class="wrap">${model.name}</th>
                   <td class="number">
