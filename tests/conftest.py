@@ -74,7 +74,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SHARE",
         help="run only a random share (up to 1) of the tests that need --full",
     )
-    add("--sample-seed", type=int, default=0, metavar="SEED", help="the seed of --sample")
+    add(
+        "--thin",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run only a random one in N of a test's cases, but at least one of each test",
+    )
+    add("--sample-seed", type=int, default=0, metavar="SEED", help="the seed of --sample, --thin")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -127,21 +134,31 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects the tests that need --full. With --sample, keeps only a random share of them."""
-    if config.getoption("--full"):
-        return
+    """Deselects the tests that need --full. With --sample, keeps only a random share of them; with
+    --thin, only some cases of each test."""
     share = config.getoption("--sample")
     rng = random.Random(config.getoption("--sample-seed"))
 
     def runs(item: pytest.Item) -> bool:
+        if config.getoption("--full"):
+            return True
         full = _is_full(item.path) or item.get_closest_marker("full") is not None
         return full and rng.random() < share if share else not full
 
-    chosen = [item for item in items if runs(item)]
+    chosen = _thinned([item for item in items if runs(item)], config.getoption("--thin"), rng)
     if len(chosen) < len(items):
         kept = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = chosen
+
+
+def _thinned(items: list[pytest.Item], n: int, rng: random.Random) -> list[pytest.Item]:
+    """Returns one in n of the cases of each test, at random, but at least one."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    kept = {item for same in cases.values() for item in rng.sample(same, -(-len(same) // n))}
+    return [item for item in items if item in kept]
 
 
 def pytest_collection_finish() -> None:

@@ -18,10 +18,10 @@ from ggtok.inspect.fix import ALL, corrections, remaining
 from ggtok.native.gguf import FileHeader
 from ggtok.vocabularies.edit import Edited
 from ggtok.vocabularies.gguf_writer import FLAG_KEYS, SPECIAL_KEYS
+from ggtok.vocabularies.spelling import TYPES
 
 _GGML = "tokenizer.ggml."
 _TEMPLATE, _TEMPLATES = "tokenizer.chat_template", "tokenizer.chat_templates"
-_TYPES = {"normal": 1, "unknown": 2, "control": 3, "user_defined": 4, "unused": 5, "byte": 6}
 _CASTS = {"int": int, "float": float, "str": str}
 _BOOLS = {"true": True, "false": False}
 _SAMPLE = "Hello, world! It's 2026.\n\n  def f(x):\n\treturn x**2  # caf\u00e9 \u4f60\u597d\n"
@@ -53,7 +53,7 @@ def add_arguments(parser: Parser) -> None:
     several(
         "--special", metavar="NAME=ID|TEXT", help=f"a special token ({', '.join(SPECIAL_KEYS)})"
     )
-    several("--type", metavar="ID|TEXT=TYPE", help=f"the type of a token ({', '.join(_TYPES)})")
+    several("--type", metavar="ID|TEXT=TYPE", help=f"the type of a token ({', '.join(TYPES)})")
     for name in ("bos", "eos"):
         add(f"--add-{name}", choices=list(_BOOLS), help=f"whether texts get {name.upper()}")
     several("--fix", metavar="CODE|all", help="correct what 'ggtok doctor' finds, if it can")
@@ -154,9 +154,9 @@ def _changes(args: argparse.Namespace, file: _EditedFile) -> dict[str, Any]:
         changes[f"{_GGML}{SPECIAL_KEYS[name]}_token_id"] = _id(file.tok, token, "--special")
     for word in args.type:
         token, _, name = word.rpartition("=")
-        if name.lower() not in _TYPES or not token:
-            raise UsageError(f"--type: expected ID=TYPE, where TYPE is {', '.join(_TYPES)}")
-        changes[f"{_GGML}token_type[{_id(file.tok, token, '--type')}]"] = _TYPES[name.lower()]
+        if name.lower() not in TYPES or not token:
+            raise UsageError(f"--type: expected ID=TYPE, where TYPE is {', '.join(TYPES)}")
+        changes[f"{_GGML}token_type[{_id(file.tok, token, '--type')}]"] = TYPES[name.lower()]
     _change_templates(args, file, changes)
     return changes
 

@@ -6,10 +6,12 @@ import argparse
 import os
 
 import ggtok
+from ggtok.base.escape import number
 from ggtok.cli import standard_output
 from ggtok.cli.messages import UsageError
 from ggtok.cli.parser import Help, Parser
 from ggtok.cli.shared_options import add_model_name, add_output_options, no_words, take_named_model
+from ggtok.vocabularies.spelling import TYPES, UNUSED
 
 
 def add_arguments(parser: Parser) -> None:
@@ -34,8 +36,26 @@ def run(args: argparse.Namespace) -> None:
     else:
         vocabulary.save(args.to, **options)
     sizes = [os.path.getsize(path) for path in paths]
-    value = {"path": standard_output.utf8(args.to), "bytes": sum(sizes)}
-    standard_output.write_result(args, value, standard_output.lines_of_files(*paths))
+    notes = _notes(vocabulary) if any(path.endswith("tokenizer.json") for path in paths) else []
+    value = {"path": standard_output.utf8(args.to), "bytes": sum(sizes), "notes": notes}
+    lines = standard_output.lines_of_files(*paths)
+    standard_output.write_result(args, value, lines + notes if lines else [])
+
+
+def _notes(vocabulary: ggtok.Vocabulary) -> list[str]:
+    """Says which tokens have another type after a conversion of the file. Warnings name the unused
+    ones, since only these differ in llama.cpp."""
+    from ggtok.vocabularies.export.to_tokenizer_json import changed_types
+
+    changes = {types: ids for types, ids in changed_types(vocabulary).items() if types[0] != UNUSED}
+    if not changes:
+        return []
+    names = {type: name for name, type in TYPES.items()}
+    listed = ", ".join(
+        f"{number(len(ids), 'token')} from {names.get(before, before)} to {names[after]}"
+        for (before, after), ids in changes.items()
+    )
+    return [f"types that 'ggtok convert' would change: {listed}; llama.cpp treats both alike"]
 
 
 HELP = Help(

@@ -8,6 +8,7 @@ from ggtok.native import training as native
 
 MARK = "\u2581".encode()
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+TYPES = {"normal": 1, "unknown": 2, "control": 3, "user_defined": 4, "unused": 5, "byte": 6}
 
 # Values of tokenizer.ggml.model for which normal tokens store spaces as U+2581.
 _MARKED = {"llama", "t5", "gemma4"}

@@ -34,7 +34,7 @@ from tests.bench.job import job
 from tests.bench.offsets import offsets
 from tests.bench.peers import OURS, PEERS
 from tests.bench.pre import pre
-from tests.bench.process import cores
+from tests.bench.process import PeerFailureError, cores
 from tests.bench.sample import sample
 from tests.bench.stream import stream
 from tests.bench.suite import Options, Suite, installed
@@ -138,6 +138,8 @@ def main() -> int:
                 )
         except KeyboardInterrupt:
             print(" interrupted; the results so far follow", file=sys.stderr)
+        except PeerFailureError as error:
+            print(f" {error}; the results so far follow", file=sys.stderr)
     document = _document(suite, missing, time.monotonic() - started)
     document["machine"]["load_average_before"] = load_average
     print(report.terminal(document, suite.rows))

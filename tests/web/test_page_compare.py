@@ -71,16 +71,15 @@ def test_differing_spans_are_marked(shown: Shown) -> None:
     table = shown.page.locator(".summary tbody tr").evaluate_all(CELLS)
     size = len(TEXT.encode())
     for name, column, row in zip(NAMES, want, table, strict=True):
-        differ = sum(marked for _, marked in column)
+        is_base = name == NAMES[0]
+        differ = "\u2013" if is_base else str(sum(marked for _, marked in column))
         more = len(column) / len(want[0]) - 1
         to_base = (
-            "\u2013"
-            if name == NAMES[0]
-            else f"{more:+.1%}".replace("-", "\u2212").replace("%", "\u00a0%")
+            "\u2013" if is_base else f"{more:+.1%}".replace("-", "\u2212").replace("%", "\u00a0%")
         )
         per_token = f"{size / len(column):.2f}"
         row[2] = row[2].split("\n")[0]  # a second line has the number of unknown tokens
-        assert row[1:6] == [name, str(len(column)), to_base, per_token, str(differ)]
+        assert row[1:6] == [name, str(len(column)), to_base, per_token, differ]
     # The lowest number of tokens is bold, of those without unknown tokens.
     bold = shown.page.locator(".summary strong").all_inner_texts()
     unknown = [ggtok.load(fixture(name)).unk_id for name in NAMES]

@@ -226,6 +226,60 @@ def test_a_click_goes_to_a_token_and_a_drag_moves(shown: Shown) -> None:
         assert abs(got - sent) < 62  # the map's edge may stop it
 
 
+def test_back_goes_back_in_the_map(shown: Shown) -> None:
+    """Clicks, keys and the path are steps for the browser's Back; the wheel isn't."""
+    show(shown, fixture("bpe-llama3"))
+    shown.page.wait_for_function("() => history.state?.view === 'vocabulary'")
+    rows = shown.page.locator(".map-row")
+    places = [-1]
+    for _ in range(2):
+        rows.first.click()
+        settled(shown)
+        places.append(at(shown))
+    assert len(set(places)) == 3
+    shown.page.wait_for_function("at => history.state.places['map.at'] === at", arg=places[-1])
+    entries = shown.page.evaluate("history.length")
+    box = shown.page.locator(".map-tiles").bounding_box()
+    assert box
+    shown.page.mouse.move(box["x"] + 50, box["y"] + 50)
+    for _ in range(5):
+        shown.page.mouse.wheel(0, -200)
+    settled(shown)
+    shown.page.wait_for_function("at => history.state.places['map.at'] === at", arg=at(shown))
+    assert shown.page.evaluate("history.length") == entries
+    for place in reversed(places[:-1]):
+        shown.page.go_back()
+        shown.page.wait_for_function(f"place => ({AT})() === place", arg=place)
+        settled(shown)
+    assert shown.page.locator("main[data-view=vocabulary]").count() == 1
+    assert shown.page.evaluate(ZOOM) == 1
+    shown.page.go_forward()
+    shown.page.wait_for_function(f"place => ({AT})() === place", arg=places[1])
+
+
+def test_every_tile_with_a_label_can_be_clicked(shown: Shown) -> None:
+    show(shown, fixture("bpe-llama3"))
+    labels = shown.page.evaluate(
+        """() => {
+          const { map, canvas } = document.querySelector("gg-vocabulary-map");
+          const { width, height, camera } = canvas;
+          const small = [];
+          for (let n = 0; n < map.ids.length; n += 1) {
+            const [x0, y0, x1, y1] = map.inner.subarray(4 * n, 4 * n + 4);
+            const w = (x1 - x0) * width * camera.zoom, h = (y1 - y0) * height * camera.zoom;
+            if (w >= 16 && h >= 11 && h < 14) small.push(map.ids[n]);
+          }
+          return small;
+        }"""
+    )
+    assert labels
+    for id in labels[:3]:
+        shown.page.mouse.click(*centre(shown, id))
+        settled(shown)
+        assert at(shown) == id
+        press(shown, "Home")
+
+
 def test_two_fingers_zoom(shown: Shown) -> None:
     show(shown, fixture("bpe-llama3"))
     shown.page.evaluate(

@@ -258,6 +258,36 @@ def test_parts_begin_after_n_tokens(shown: Shown) -> None:
     assert shown.stat("parts") == str(-(-n // 4))
 
 
+OVERLAPS = """() => {
+  const rows = [...document.querySelectorAll("gg-tokens .row")].map((row) =>
+    row.getBoundingClientRect());
+  rows.sort((a, b) => a.top - b.top);
+  return rows.slice(1).filter((row, i) => row.top < rows[i].bottom - 1).length;
+}"""
+
+
+def test_lines_do_not_overlap_after_the_window_changes_on_another_tab(shown: Shown) -> None:
+    shown.open(fixture("bpe-llama3"))
+    shown.type("".join(f"{n}: {'some words ' * 9}\n" for n in range(12)))
+    shown.view("file")
+    shown.page.set_viewport_size({"width": 390, "height": 800})
+    shown.page.wait_for_selector("gg-file-view")
+    shown.view("text")
+    shown.page.wait_for_selector("gg-tokens .row")
+    assert shown.page.locator("gg-tokens .row").count() > 5
+    shown.page.wait_for_function(f"() => ({OVERLAPS})() === 0")
+
+
+def test_the_options_fit_a_phone(shown: Shown) -> None:
+    shown.page.set_viewport_size({"width": 390, "height": 800})
+    shown.open(fixture("bpe-llama3"))
+    for label in "Add special tokens", "Parse special tokens", "Continuation":
+        box = shown.page.locator("label.check", has_text=label).bounding_box()
+        assert box and box["x"] >= 0 and box["x"] + box["width"] <= 390
+    token = shown.page.locator("gg-tokens [role=option]").first.bounding_box()
+    assert token and token["y"] + token["height"] < 800  # without scrolling
+
+
 def test_a_long_text_is_shown_in_parts(shown: Shown) -> None:
     """For a megabyte of text, the page contains only a few rows of the list, and the editor only a
     part of the text."""

@@ -153,7 +153,7 @@ class CompareView extends View {
               <th>${t.table.model}</th>
               <th class="number">${t.table.tokens}</th>
               <th class="number">${t.table.more}</th>
-              <th class="number">${t.table.perToken}</th>
+              <th class="number optional">${t.table.perToken}</th>
               <th class="number">${t.table.differ}</th>
             </tr>
           </thead>
@@ -170,8 +170,8 @@ class CompareView extends View {
                     ${unknown ? html`<div class="warning">${t.unknown(unknown)}</div>` : nothing}
                   </td>
                   <td class="number">${isBase || !base.ids.length ? "–" : percent(ids.length / base.ids.length - 1)}</td>
-                  <td class="number">${ids.length ? ratio(bytes / ids.length) : "–"}</td>
-                  <td class="number">${good.length > 1 ? count(differs.reduce((sum, one) => sum + one, 0)) : "–"}</td>
+                  <td class="number optional">${ids.length ? ratio(bytes / ids.length) : "–"}</td>
+                  <td class="number">${isBase ? "–" : count(differs.reduce((sum, one) => sum + one, 0))}</td>
                 </tr>`,
             )}
           </tbody>

@@ -176,7 +176,7 @@ export class MapCanvas {
       const names = placeRegions(this.map, camera, { width, height, nameOf: regionNames(this.vocab), widthOf: nameWidth(context, this.font) });
       drawRegions(context, names, { ...this.colours, font: this.font });
       drawMarks(context, this.map, this.colours, camera, { marks: this.marks, width, height });
-      this.#work.labels = placeLabels(this.map, camera, { numbers: painter.labels, width, height, most: MOST_LABELS, measure: this.#measure });
+      this.#work.labels = placeLabels(this.map, camera, { numbers: painter.labels, names, width, height, most: MOST_LABELS, measure: this.#measure });
       if (now() >= deadline) return;
     }
     while (this.#work.labels.length) {

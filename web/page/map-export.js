@@ -22,10 +22,11 @@ export function picture({ map, colours, camera, vocab, font, isDimmed, marks, ti
   context.fillStyle = paper;
   context.fillRect(0, 0, WIDTH, height + FOOT);
   context.putImageData(image, 0, 0);
-  drawRegions(context, placeRegions(map, camera, { width: WIDTH, height, nameOf: regionNames(vocab), widthOf: nameWidth(context, font) }), { ...colours, font });
+  const names = placeRegions(map, camera, { width: WIDTH, height, nameOf: regionNames(vocab), widthOf: nameWidth(context, font) });
+  drawRegions(context, names, { ...colours, font });
   drawMarks(context, map, colours, camera, { marks, width: WIDTH, height });
   const measure = labelMeasure(context, map, vocab, font);
-  drawLabels(context, placeLabels(map, camera, { numbers: painter.labels, width: WIDTH, height, most: MOST_LABELS, measure }), colours, font);
+  drawLabels(context, placeLabels(map, camera, { numbers: painter.labels, names, width: WIDTH, height, most: MOST_LABELS, measure }), colours, font);
   drawFoot(context, { top: height, colours, font, title, note, legend, ink });
   return canvas;
 }
@@ -111,8 +112,8 @@ export function svg(view) {
   const size = { width: WIDTH, height };
   const { paths, numbers } = tilePaths(view, WIDTH, height);
   const context = document.createElement("canvas").getContext("2d");
-  const labels = placeLabels(map, camera, { ...size, numbers, most: MOST_LABELS, measure: labelMeasure(context, map, vocab, font) });
   const names = placeRegions(map, camera, { ...size, nameOf: regionNames(vocab), widthOf: nameWidth(context, font) });
+  const labels = placeLabels(map, camera, { ...size, numbers, names, most: MOST_LABELS, measure: labelMeasure(context, map, vocab, font) });
   const text = (label, x, y, attributes) => `<text x="${Math.round(x)}" y="${Math.round(y)}" ${attributes} xml:space="preserve">${escaped(label)}</text>`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height + FOOT}" font-family="${escaped(font)}">`,

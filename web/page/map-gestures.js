@@ -7,7 +7,7 @@ const MOST_WHEEL = 240; // pixels of one event
 const CLICK = 6; // pixels; longer ways are drags
 
 /** Calls `moving()` when a gesture moves the map, `point(x, y)` (pixels in the container, or undefined when the pointer leaves it) as the mouse
- * moves, and `pick(x, y)` for a click or tap. */
+ * moves, and `pick(x, y, pointerType)` for a click or tap. */
 export class Gestures {
   #pointers = new Map(); // where each pressed pointer is
   #way = 0; // pixels since the first was pressed
@@ -84,7 +84,7 @@ export class Gestures {
   #up = (event) => {
     const { x, y } = this.#at(event);
     const known = this.#pointers.delete(event.pointerId);
-    if (known && this.#way <= CLICK && !this.#pointers.size) this.pick(x, y);
+    if (known && this.#way <= CLICK && !this.#pointers.size) this.pick(x, y, event.pointerType);
   };
 
   #cancel = (event) => {

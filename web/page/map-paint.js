@@ -128,9 +128,10 @@ export class TilePainter {
 
 /**
  * Places labels on the tiles with these numbers: returns up to `most` { n, text, x, y, size, w, h },
- * the largest ones. `measure(n)` returns { text, width }: the label, and its width at 1 pixel.
+ * the largest ones that don't overlap the `names` of regions. `measure(n)` returns { text, width }:
+ * the label, and its width at 1 pixel.
  */
-export function placeLabels(map, camera, { numbers, width, height, most, measure }) {
+export function placeLabels(map, camera, { numbers, names, width, height, most, measure }) {
   const view = scaleOf(camera, width, height);
   const { inner } = map;
   const placed = [];
@@ -143,15 +144,18 @@ export function placeLabels(map, camera, { numbers, width, height, most, measure
     if (w < LABEL.width || h < LABEL.height) continue;
     const { text, width: unit } = measure(n);
     const size = Math.floor(Math.min((w - Math.min(24, 0.16 * w)) / unit, 0.72 * h, LARGEST_TEXT));
-    if (size >= SMALLEST_TEXT) placed.push({ n, text, x: left + w / 2, y: top + h / 2, size, w, h });
+    const label = { n, text, x: left + w / 2, y: top + h / 2, size, w, h, reach: (unit * size) / 2 };
+    if (size >= SMALLEST_TEXT && !names.some((name) => overlap(name, label))) placed.push(label);
   }
   placed.sort((a, b) => b.size - a.size);
   return placed.slice(0, most);
 }
 
+const overlap = (a, b) => Math.abs(a.x - b.x) < a.reach + b.reach && Math.abs(a.y - b.y) < (a.size + b.size) / 2;
+
 /**
  * Places the names of regions that are neither small nor as large as the viewport: returns a list of
- * { text, x, y, size }. Names don't overlap; the largest have precedence. `nameOf(region)` returns a
+ * { text, x, y, size, reach }. Names don't overlap; the largest have precedence. `nameOf(region)` returns a
  * text, whose width at 1 pixel `widthOf(text)` returns.
  */
 export function placeRegions(map, camera, { width, height, nameOf, widthOf }) {
@@ -172,8 +176,7 @@ export function placeRegions(map, camera, { width, height, nameOf, widthOf }) {
   }
   const placed = [];
   for (const name of all.sort((a, b) => b.size - a.size)) {
-    const overlaps = (other) => Math.abs(name.x - other.x) < name.reach + other.reach && Math.abs(name.y - other.y) < (name.size + other.size) / 2;
-    if (!placed.some(overlaps)) placed.push(name);
+    if (!placed.some((other) => overlap(name, other))) placed.push(name);
   }
   return placed;
 }

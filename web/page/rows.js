@@ -41,6 +41,7 @@ export class Rows {
     this.#unmount = this.#virtualizer._didMount();
     addEventListener("beforeprint", this.#print);
     addEventListener("afterprint", this.#printed);
+    this.#host.requestUpdate(); // the rows' heights may have changed while they weren't in the page
   }
 
   hostUpdate() {

@@ -36,7 +36,9 @@ export class App extends EventTarget {
   values = { ...DEFAULTS };
   #active = 0;
   #ticket = 0;
-  #entry; // the view and the model of the current entry of the browser's history
+  #entry; // what the current entry of the browser's history shows: { view, model, places }
+  #places = new Set(); // settings that Back and Forward change, besides the view and the model
+  #isStep = false; // whether the settings have changed by a step since the last entry
 
   /** The selected model, or undefined. */
   get model() {
@@ -64,6 +66,14 @@ export class App extends EventTarget {
       }
     }
     if (changed) this.changed();
+  }
+
+  /** Changes settings as a step of its own, which the browser's Back undoes. */
+  go(changes) {
+    for (const name of Object.keys(changes)) this.#places.add(name);
+    this.#toAddress();
+    this.#isStep = true;
+    this.set(changes);
   }
 
   use(index) {
@@ -114,25 +124,30 @@ export class App extends EventTarget {
     return { fragment: `#${this.values.view}${rest}`, complete };
   }
 
-  /** Writes the settings to the address. Another view or model is a new entry of the history. */
+  /** Writes the settings to the address. Another view or model, and a step, is a new entry of the
+   * history. */
   #toAddress() {
     clearTimeout(this.#ticket);
-    const entry = { view: this.values.view, model: this.model?.id };
+    const places = Object.fromEntries(Array.from(this.#places, (name) => [name, this.values[name]]));
+    const entry = { view: this.values.view, model: this.model?.id, places };
     const { fragment } = this.link();
-    const isNew = this.#entry?.model !== undefined && (entry.view !== this.#entry.view || entry.model !== this.#entry.model);
+    const isOther = this.#isStep || entry.view !== this.#entry?.view || entry.model !== this.#entry?.model;
+    const isNew = this.#entry?.model !== undefined && isOther;
+    this.#isStep = false;
     if (isNew) history.pushState(entry, "", fragment);
     else history.replaceState(entry, "", fragment);
     this.#entry = entry;
   }
 
-  /** Shows what an entry of the history shows: its view and its model. All other settings stay, so
-   * that no text is lost. A new address, which has no state, sets everything. */
+  /** Shows what an entry of the history shows: its view, its model and the place in a view. All
+   * other settings stay, so that no text is lost. A new address, which has no state, sets
+   * everything. */
   fromHistory(state) {
     if (state === null) return this.fromAddress();
     this.#entry = state;
     const index = this.models.findIndex(({ id }) => id === state.model);
     if (index >= 0) this.#active = index;
-    this.values = { ...this.values, view: state.view, model: this.model?.link ?? "" };
+    this.values = { ...this.values, ...state.places, view: state.view, model: this.model?.link ?? "" };
     this.changed();
   }
 

@@ -260,6 +260,7 @@ export const strings = {
     placeholder: "the, or an id",
     notFound: "No token contains this.",
     matches: (n) => `${plural(n, "token")} found`,
+    zoom: "Zoom",
     zoomIn: "Zoom in",
     zoomOut: "Zoom out",
     all: "Show all",

@@ -23,7 +23,7 @@ const t = strings.map;
 
 declare({ "map.at": -1, "map.colour": "script" });
 
-const TARGET = 12; // pixels; smaller subtrees can't be pointed at
+const TARGET = { mouse: 5, pen: 5, touch: 11 }; // pixels; smaller subtrees can't be pointed at
 const LEGIBLE = 30; // pixels of the token that the keys have reached
 const COVERS = 0.6; // of the viewport: the part that the token must fill whose path is shown
 const STRETCH = 1.15; // change of the viewport's shape after which the map is laid out again
@@ -151,7 +151,7 @@ export class VocabularyMap extends View {
       new Gestures(container, this.canvas, {
         moving: () => (this.#byHand = true),
         point: (x, y) => this.#point(x, y),
-        pick: (x, y) => this.#pick(x, y),
+        pick: (x, y, pointer) => this.#pick(x, y, pointer),
       });
       this.#observer.observe(container);
     }
@@ -241,7 +241,7 @@ export class VocabularyMap extends View {
       this.#at = id;
       this.canvas.goToToken(this.#number(id));
     } else {
-      this.app.set({ "map.at": id });
+      this.app.go({ "map.at": id });
     }
   }
 
@@ -250,10 +250,10 @@ export class VocabularyMap extends View {
     this.canvas.zoomBy(factor, point);
   }
 
-  #under(x, y) {
+  #under(x, y, pointer = "mouse") {
     const { width, height, camera } = this.canvas;
     if (!this.map) return -1;
-    const n = hit(this.map, camera, { x, y, width, height, smallest: TARGET });
+    const n = hit(this.map, camera, { x, y, width, height, smallest: TARGET[pointer] ?? TARGET.touch });
     return n < 0 ? -1 : this.map.ids[n];
   }
 
@@ -262,8 +262,8 @@ export class VocabularyMap extends View {
     this.pointed = id < 0 ? undefined : { id, x, y };
   }
 
-  #pick(x, y) {
-    const id = this.#under(x, y);
+  #pick(x, y, pointer) {
+    const id = this.#under(x, y, pointer);
     if (id < 0) return;
     if (id === this.#focus) this.#zoom(2, { x: x / this.canvas.width, y: y / this.canvas.height });
     else this.#go(id);
@@ -490,6 +490,11 @@ export class VocabularyMap extends View {
                 ${Object.entries(t.colours(merges)).map(([name, text]) => html`<option value=${name} ?selected=${name === this.#colour}>${text}</option>`)}
               </select></label
             >
+          <div class="map-zoom" role="group" aria-label=${t.zoom}>
+            <button aria-label=${t.zoomIn} title=${t.zoomIn} @click=${() => this.#zoom(KEY_ZOOM)}>+</button>
+            <button aria-label=${t.zoomOut} title=${t.zoomOut} @click=${() => this.#zoom(1 / KEY_ZOOM)}>−</button>
+            <button aria-label=${t.all} title=${t.all} @click=${() => this.#go(-1)}>⤢</button>
+          </div>
             <button ?disabled=${!forest} aria-label=${t.save("PNG")} title=${t.save("PNG")} @click=${() => this.#savePng()}>PNG</button>
             <button ?disabled=${!forest} aria-label=${t.save("SVG")} title=${t.save("SVG")} @click=${() => this.#saveSvg()}>SVG</button>
           </div>
@@ -499,11 +504,6 @@ export class VocabularyMap extends View {
               <div class="map-outline pointed"></div>
             </div>
             ${forest ? nothing : html`<p class="map-busy">${t.busy}</p>`} ${this.#card()}
-            <div class="map-zoom" role="group" aria-label=${t.zoomIn}>
-              <button aria-label=${t.zoomIn} title=${t.zoomIn} @click=${() => this.#zoom(KEY_ZOOM)}>+</button>
-              <button aria-label=${t.zoomOut} title=${t.zoomOut} @click=${() => this.#zoom(1 / KEY_ZOOM)}>−</button>
-              <button aria-label=${t.all} title=${t.all} @click=${() => this.#go(-1)}>⤢</button>
-            </div>
           </div>
           ${this.#legend()}
           ${empty ? html`<p class="hint">${t.noText}</p>` : nothing}

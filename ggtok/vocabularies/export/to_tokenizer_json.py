@@ -173,6 +173,30 @@ def exact_tokenizer_json(vocabulary: Contents) -> bytes:
     return data
 
 
+def changed_types(vocabulary: Contents) -> dict[tuple[int, int], list[int]]:
+    """Returns the ids of the tokens whose type a conversion of the exported file changes, by the
+    types before and after.
+
+    The format knows ordinary tokens, added tokens, which are special or not, and, in some models,
+    the unknown token. llama.cpp treats a token of both types alike, unless it is unused.
+    """
+    tok = tokenizer_of(vocabulary)
+    by_characters = vocabulary.model in ("llama", "gemma4", "t5")
+    after = [
+        spelling.BYTE if by_characters and spelling.is_byte_token(text) else spelling.NORMAL
+        for text in vocabulary.texts
+    ]
+    for id, attr in found_whole(tok):
+        after[id] = spelling.USER_DEFINED if attr & TokenAttr.USER_DEFINED else spelling.CONTROL
+    if by_characters and tok.unk_id is not None:
+        after[tok.unk_id] = spelling.UNKNOWN
+    changes: dict[tuple[int, int], list[int]] = {}
+    for id, types in enumerate(zip(vocabulary.types, after, strict=True)):
+        if types[0] != types[1]:
+            changes.setdefault(types, []).append(id)
+    return changes
+
+
 def _decode_texts(vocabulary: Contents) -> list[str]:
     texts = []
     for id, text in enumerate(vocabulary.texts):
