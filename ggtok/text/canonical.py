@@ -181,7 +181,7 @@ class _Check:
             characters = text.decode()
         except UnicodeDecodeError:
             return None
-        if all(self._normalized(c) in (None, c) for c in {*characters} - {" ", "\u2581"}):
+        if not any(map(self._is_changed, {*characters} - {" ", "\u2581"})):
             return None
         sources = self._sources()
         lengths = range(max(map(len, sources), default=0), 0, -1)
@@ -194,9 +194,12 @@ class _Check:
             at += len(part)
         return "".join(parts).encode()
 
-    def _normalized(self, character: str) -> str | None:
-        """Returns the normalized form of a character, derived from its tokens, or None."""
-        return self._value(self._ids(character.encode()))
+    def _is_changed(self, character: str) -> bool:
+        """Whether normalization changes a character, derived from its tokens."""
+        value = self._value(self._ids(character.encode()))
+        if value is None:  # unknown: a token's own text would be that token, if it stayed as it is
+            return self._native.find(character) is not None
+        return value != character
 
     def _value(self, ids: list[int]) -> str | None:
         if any(self._native.attr(id) & UNKNOWN for id in ids):
@@ -213,18 +216,21 @@ class _Check:
         if self._native.sources is None:
             changed = {}
             left = MOST_IDS
+            unknown = {id for id, attr in enumerate(self._native.attrs()) if attr & UNKNOWN}
             for character in map(chr, chain(range(0xD800), range(0xE000, 0x110000))):
                 ids = self._encode(character)
                 left -= len(ids)
                 if left < 0:  # a charsmap may expand every character to a long text
                     break
-                value = self._value(ids) if len(ids) <= LONGEST else None
+                if len(ids) > LONGEST or not unknown.isdisjoint(ids):
+                    continue
+                value = self._value(ids)
                 if value is not None and value != character and len(value) <= LONGEST:
                     changed[character] = value
             self._native.sources = {
                 value: character
                 for character, value in reversed(changed.items())
-                if not changed.keys().isdisjoint(value)
+                if any(c in changed or self._is_changed(c) for c in value)
             }
         return self._native.sources
 

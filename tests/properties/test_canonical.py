@@ -44,6 +44,13 @@ def test_texts_that_normalization_changes_twice(load_fixture: Load, text: str) -
     assert tok.is_canonical(tok.encode(text, add_special=False))
 
 
+@pytest.mark.parametrize("text", ["\u00ab", "\u00ab\u00ab a", "\u00c5"])
+def test_texts_whose_normalized_form_becomes_unknown(load_fixture: Load, text: str) -> None:
+    """Normalization replaces U+00AB by the token U+00C5, and that by an unknown character."""
+    tok = load_fixture("ugm-nfc")
+    assert tok.is_canonical(tok.encode(text, add_special=False))
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("name", [*REAL, *OTHERS])
 def test_real_vocabularies(name: str) -> None:
