@@ -72,8 +72,8 @@ export class App extends EventTarget {
   go(changes) {
     for (const name of Object.keys(changes)) this.#places.add(name);
     this.#toAddress();
-    this.#isStep = true;
     this.set(changes);
+    this.#isStep = true;
   }
 
   use(index) {
@@ -145,6 +145,7 @@ export class App extends EventTarget {
   fromHistory(state) {
     if (state === null) return this.fromAddress();
     this.#entry = state;
+    this.#isStep = false;
     const index = this.models.findIndex(({ id }) => id === state.model);
     if (index >= 0) this.#active = index;
     this.values = { ...this.values, ...state.places, view: state.view, model: this.model?.link ?? "" };
