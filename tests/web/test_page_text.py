@@ -49,7 +49,7 @@ def test_ids_are_those_of_encode(shown: Shown, name: str) -> None:
     tok = ggtok.load(fixture(name))
     shown.open(fixture(name))
     special = [tok.token_text(id) for id in special_of(tok)]
-    raw = texts(43, times(10, of=30), words_of(tok), special)
+    raw = texts(43, times(30, 150), words_of(tok), special)
     sample = [text for text in (each.decode("utf-8", "replace") for each in raw) if text]
     for add_special in (True, False):
         for parse_special in (True, False):
