@@ -36,15 +36,14 @@ def run(args: argparse.Namespace) -> None:
     else:
         vocabulary.save(args.to, **options)
     sizes = [os.path.getsize(path) for path in paths]
-    notes = _notes(vocabulary) if any(path.endswith("tokenizer.json") for path in paths) else []
+    notes = _notes(vocabulary) if any(path.endswith(".json") for path in paths) else []
     value = {"path": standard_output.utf8(args.to), "bytes": sum(sizes), "notes": notes}
-    lines = standard_output.lines_of_files(*paths)
-    standard_output.write_result(args, value, lines + notes if lines else [])
+    standard_output.write_result(args, value, standard_output.lines_of_files(*paths) + notes)
 
 
 def _notes(vocabulary: ggtok.Vocabulary) -> list[str]:
-    """Says which tokens have another type after a conversion of the file. Warnings name the unused
-    ones, since only these differ in llama.cpp."""
+    """Says which tokens have another type after a conversion of the file. A warning names the
+    unused ones, which become ordinary tokens."""
     from ggtok.vocabularies.export.to_tokenizer_json import changed_types
 
     changes = {types: ids for types, ids in changed_types(vocabulary).items() if types[0] != UNUSED}
@@ -55,7 +54,7 @@ def _notes(vocabulary: ggtok.Vocabulary) -> list[str]:
         f"{number(len(ids), 'token')} from {names.get(before, before)} to {names[after]}"
         for (before, after), ids in changes.items()
     )
-    return [f"types that 'ggtok convert' would change: {listed}; llama.cpp treats both alike"]
+    return [f"types that 'ggtok convert' would change: {listed}"]
 
 
 HELP = Help(

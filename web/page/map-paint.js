@@ -155,8 +155,8 @@ const overlap = (a, b) => Math.abs(a.x - b.x) < a.reach + b.reach && Math.abs(a.
 
 /**
  * Places the names of regions that are neither small nor as large as the viewport: returns a list of
- * { text, x, y, size, reach }. Names don't overlap; the largest have precedence. `nameOf(region)` returns a
- * text, whose width at 1 pixel `widthOf(text)` returns.
+ * { text, x, y, size, reach }. Names don't overlap; the largest have precedence. `nameOf(region)`
+ * returns a text, whose width at 1 pixel `widthOf(text)` returns.
  */
 export function placeRegions(map, camera, { width, height, nameOf, widthOf }) {
   const view = scaleOf(camera, width, height);

@@ -490,11 +490,11 @@ export class VocabularyMap extends View {
                 ${Object.entries(t.colours(merges)).map(([name, text]) => html`<option value=${name} ?selected=${name === this.#colour}>${text}</option>`)}
               </select></label
             >
-          <div class="map-zoom" role="group" aria-label=${t.zoom}>
-            <button aria-label=${t.zoomIn} title=${t.zoomIn} @click=${() => this.#zoom(KEY_ZOOM)}>+</button>
-            <button aria-label=${t.zoomOut} title=${t.zoomOut} @click=${() => this.#zoom(1 / KEY_ZOOM)}>−</button>
-            <button aria-label=${t.all} title=${t.all} @click=${() => this.#go(-1)}>⤢</button>
-          </div>
+            <div class="map-zoom" role="group" aria-label=${t.zoom}>
+              <button aria-label=${t.zoomIn} title=${t.zoomIn} @click=${() => this.#zoom(KEY_ZOOM)}>+</button>
+              <button aria-label=${t.zoomOut} title=${t.zoomOut} @click=${() => this.#zoom(1 / KEY_ZOOM)}>−</button>
+              <button aria-label=${t.all} title=${t.all} @click=${() => this.#go(-1)}>⤢</button>
+            </div>
             <button ?disabled=${!forest} aria-label=${t.save("PNG")} title=${t.save("PNG")} @click=${() => this.#savePng()}>PNG</button>
             <button ?disabled=${!forest} aria-label=${t.save("SVG")} title=${t.save("SVG")} @click=${() => this.#saveSvg()}>SVG</button>
           </div>

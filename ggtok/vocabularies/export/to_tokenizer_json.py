@@ -178,7 +178,7 @@ def changed_types(vocabulary: Contents) -> dict[tuple[int, int], list[int]]:
     types before and after.
 
     The format knows ordinary tokens, added tokens, which are special or not, and, in some models,
-    the unknown token. llama.cpp treats a token of both types alike, unless it is unused.
+    the unknown token.
     """
     tok = tokenizer_of(vocabulary)
     by_characters = vocabulary.model in ("llama", "gemma4", "t5")
