@@ -53,13 +53,18 @@ export class Forest {
     // Slot 0 is for the roots, slot id + 1 for the children of id.
     for (let id = 0; id < size; id += 1) starts[parents[id] + 2] += 1;
     for (let i = 1; i < starts.length; i += 1) starts[i] += starts[i - 1];
+    // Numbers sort much faster than pairs that a function compares.
+    const order = new Float64Array(size);
+    for (let id = 0; id < size; id += 1) order[id] = id - descendants[id] * 2 ** 32;
+    order.sort();
     const ends = starts.slice();
     const children = new Int32Array(size);
-    for (let id = 0; id < size; id += 1) children[ends[parents[id] + 1]++] = id;
+    for (let i = 0; i < size; i += 1) {
+      const id = order[i] >>> 0; // modulo 2 ** 32
+      children[ends[parents[id] + 1]++] = id;
+    }
     this.#starts = starts;
     this.#children = children;
-    const bySize = (a, b) => descendants[b] - descendants[a] || a - b;
-    for (let id = -1; id < size; id += 1) if (starts[id + 2] - starts[id + 1] > 1) this.childrenOf(id).sort(bySize);
   }
 
   /** Returns the ids of a token's children, or of the roots for -1, by the number of descendants. */

@@ -244,9 +244,10 @@ export class MapCanvas {
     this.camera = { x: camera.x + (target.x - camera.x) * 0.35, y: camera.y + (target.y - camera.y) * 0.35, zoom: 1 / side };
   }
 
-  /** Moves the camera to a target: in a flight, eased (as the wheel does), or at once. */
+  /** Moves the camera to a target: in a flight, eased (as the wheel does), or at once. Returns whether
+   * it wasn't there before. */
   go(target, how) {
-    if (same(target, this.target) && same(this.camera, this.target)) return;
+    if (same(target, this.target) && same(this.camera, this.target)) return false;
     this.target = target;
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (calm || how === "now") {
@@ -259,11 +260,12 @@ export class MapCanvas {
       this.#flight = undefined;
     }
     this.#schedule();
+    return true;
   }
 
-  /** Shows a token's whole subtree, or, with `room`, also what is around it. */
+  /** Shows a token's whole subtree, or, with `room`, also what is around it; see {@link go}. */
   goToToken(n, { how = "fly", room = 1.04 } = {}) {
-    this.go(n < 0 ? { x: 0, y: 0, zoom: 1 } : fit(this.map.outer, 4 * n, this.mostZoom, room), how);
+    return this.go(n < 0 ? { x: 0, y: 0, zoom: 1 } : fit(this.map.outer, 4 * n, this.mostZoom, room), how);
   }
 
   zoomBy(factor, point = { x: 0.5, y: 0.5 }, how = "ease") {

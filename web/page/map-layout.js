@@ -1,11 +1,9 @@
 // The layout of the map: a rectangle for each token's subtree, which contains the token's own tile
 // and the rectangles of its children. The tiles of all tokens fill the unit square.
 
-import { treemapSquarify } from "d3-hierarchy";
-
 // A token's own tile is larger the more tokens grow from it, so that its label can be read before
 // theirs. A token without descendants has area 1.
-const areaOf = (descendants) => 1 + GROWTH * descendants ** POWER;
+const areaOf = (descendants) => (descendants ? 1 + GROWTH * descendants ** POWER : 1);
 const GROWTH = 0.55;
 const POWER = 0.76;
 
@@ -42,8 +40,10 @@ export function layOut(forest, vocab, aspect) {
     depths: new Uint16Array(size),
     outer: new Float32Array(4 * size),
     inner: new Float32Array(4 * size),
+    total: 0,
     regions: [],
   };
+  const { outer, inner } = map;
   number(forest, map);
   const areas = new Float64Array(size); // of subtrees, by number
   const groups = new Uint8Array(size); // the script of each subtree, by number
@@ -56,12 +56,15 @@ export function layOut(forest, vocab, aspect) {
     groups[n] = isPart ? groups[n + 1] : scripts.of[id];
   }
   const work = { forest, vocab, map, areas, groups };
-  const roots = Array.from(forest.childrenOf(-1), (id) => childOf(work, id));
-  map.total = work.total = roots.reduce((sum, { value }) => sum + value, 0);
-  layOutGroups(work, -1, roots, { x0: 0, y0: 0, x1: aspect, y1: 1 });
-  for (const root of roots) put(map.outer, map.numbers[root.id], root);
-  for (let n = 0; n < size; n += 1) layOutChildren(work, n);
-  for (const rectangles of [map.outer, map.inner]) for (let i = 0; i < rectangles.length; i += 2) rectangles[i] /= aspect;
+  for (let n = 0; n < size; n = map.next[n]) map.total += areas[n];
+  layOutChildren(work, -1, { x0: 0, y0: 0, x1: aspect, y1: 1 });
+  for (let n = 0; n < size; n += 1) {
+    const i = 4 * n;
+    const [x0, y0, x1, y1] = [outer[i], outer[i + 1], outer[i + 2], outer[i + 3]];
+    if (map.next[n] > n + 1) layOutChildren(work, n, { x0, y0, x1, y1 });
+    else put(inner, n, x0, y0, x1, y1);
+  }
+  for (const rectangles of [outer, inner]) for (let i = 0; i < rectangles.length; i += 2) rectangles[i] /= aspect;
   for (const region of map.regions) {
     region.x0 /= aspect;
     region.x1 /= aspect;
@@ -86,13 +89,6 @@ function number(forest, map) {
   }
 }
 
-const byArea = (a, b) => b.value - a.value || a.order - b.order;
-
-function childOf({ forest, vocab, map, areas, groups }, id) {
-  const n = map.numbers[id];
-  return { value: areas[n], order: id, id, script: groups[n], letter: nextByte(forest, vocab, id) };
-}
-
 /** Returns the first byte of the token after its parent's text, or -1. After a root's space, it is the
  * next byte plus AFTER_SPACE. */
 export function nextByte(forest, vocab, id) {
@@ -103,79 +99,122 @@ export function nextByte(forest, vocab, id) {
   return at < end ? vocab.data[at] : -1;
 }
 
-/** Lays out children in a rectangle by area: in groups by script, and these by the next character if
- * they are large. Children have { value, order, script, letter }. `own`, if any, is the tile of their
- * parent, which joins the largest group. */
-function layOutGroups(work, parent, children, box, own) {
-  if (!children.length) return;
-  const { script } = children[0];
-  if (children.length <= MANY && children.every((child) => child.script === script)) {
-    if (own) children.push(own);
-    squarify(children, box);
+/** Lays out the children of a number, or the roots for -1, in a rectangle: by area, in groups by script
+ * if there are several or many, and these by the next character if they are large. The parent's own
+ * tile joins the largest group. */
+function layOutChildren(work, n, box) {
+  const { forest, vocab, map, areas, groups: scripts } = work;
+  const items = [];
+  for (let child = n + 1, end = n < 0 ? map.ids.length : map.next[n]; child < end; child = map.next[child]) items.push(child);
+  if (!items.length) return;
+  const id = n < 0 ? -1 : map.ids[n];
+  const own = id < 0 ? 0 : areaOf(forest.descendants[id]);
+  const layer = {
+    valueOf: (item) => (item === OWN ? own : areas[item]),
+    orderOf: (item) => (item === OWN ? -1 : map.ids[item]),
+    put: (item, x0, y0, x1, y1) => (item === OWN ? put(map.inner, n, x0, y0, x1, y1) : put(map.outer, item, x0, y0, x1, y1)),
+  };
+  const script = scripts[items[0]];
+  if (items.length <= MANY && items.every((item) => scripts[item] === script)) {
+    if (id >= 0) items.push(OWN);
+    squarify(items, layer, box);
     return;
   }
-  const groups = grouped(children, "script");
-  for (const group of groups) if (group.children.length > MANY) group.children = grouped(group.children, "letter");
-  const [largest] = groups;
-  if (own) {
-    largest.children.push(own);
-    largest.value += own.value;
+  const groups = grouped(items, (item) => scripts[item], layer);
+  for (const group of groups) if (group.items.length > MANY) group.letters = grouped(group.items, (item) => nextByte(forest, vocab, map.ids[item]), layer);
+  if (id >= 0) {
+    const [largest] = groups;
+    largest.value += own;
+    if (largest.letters) largest.letters.push({ value: own, order: -1, items: [OWN] });
+    else largest.items.push(OWN);
   }
-  squarify(groups, box);
-  if (children.length > MANY) addRegions(work, parent, groups);
+  squarify(groups, GROUPS, box);
+  for (const group of groups) {
+    if (!group.letters) squarify(group.items, layer, group);
+    else {
+      squarify(group.letters, GROUPS, group);
+      for (const letter of group.letters) squarify(letter.items, layer, letter);
+    }
+  }
+  if (items.length > MANY) addRegions(work, id, groups);
 }
 
+const OWN = -1; // the parent's own tile among the numbers of its children
+
+const GROUPS = {
+  valueOf: ({ value }) => value,
+  orderOf: ({ order }) => order,
+  put: (group, x0, y0, x1, y1) => Object.assign(group, { x0, y0, x1, y1 }),
+};
+
 /** Notes the groups that are worth a name: parts of large scripts, and small scripts. */
-function addRegions({ map, groups: scripts, total }, parent, groups) {
+function addRegions({ map, groups: scripts }, parent, groups) {
   const inside = parent < 0 ? -1 : scripts[map.numbers[parent]];
-  const add = ({ value, x0, y0, x1, y1 }, script, letter) => value > SMALLEST_REGION * total && map.regions.push({ x0, y0, x1, y1, parent, script, letter });
+  const add = ({ value, x0, y0, x1, y1 }, script, letter) => value > SMALLEST_REGION * map.total && map.regions.push({ x0, y0, x1, y1, parent, script, letter });
   for (const group of groups) {
-    const letters = group.children.filter(({ children }) => children);
-    if (group.value > LARGE * total && letters.length > 1) for (const letter of letters) add(letter, group.key, letter.key);
+    const letters = (group.letters ?? []).filter(({ key }) => key !== undefined);
+    if (group.value > LARGE * map.total && letters.length > 1) for (const letter of letters) add(letter, group.key, letter.key);
     else if (group.key !== inside) add(group, group.key);
   }
 }
 
-/** Returns groups of children with the same value of a property, the largest first. */
-function grouped(children, property) {
+/** Returns groups of items with the same key, the largest first. */
+function grouped(items, keyOf, { valueOf }) {
   const groups = new Map();
-  for (const child of children) {
-    const key = child[property];
+  for (const item of items) {
+    const key = keyOf(item);
     let group = groups.get(key);
-    if (group === undefined) groups.set(key, (group = { value: 0, order: key, key, children: [] }));
-    group.children.push(child);
-    group.value += child.value;
+    if (group === undefined) groups.set(key, (group = { value: 0, order: key, key, items: [], letters: undefined, x0: 0, y0: 0, x1: 0, y1: 0 }));
+    group.items.push(item);
+    group.value += valueOf(item);
   }
-  return [...groups.values()].sort(byArea);
+  return [...groups.values()].sort((a, b) => b.value - a.value || a.order - b.order);
 }
 
-/** Sets x0, y0, x1 and y1 of nested groups, so that they fill the box. */
-function squarify(children, { x0, y0, x1, y1 }) {
-  children.sort(byArea);
-  treemapSquarify({ value: children.reduce((sum, { value }) => sum + value, 0), children }, x0, y0, x1, y1);
-  for (const child of children) if (child.children) squarify(child.children, child);
+/** Fills a rectangle with items by area, in rows whose tiles are as square as possible (Bruls, Huizing,
+ * van Wijk: Squarified Treemaps, 2000). Sorts the items, and calls `put` for each. */
+function squarify(items, { valueOf, orderOf, put }, { x0, y0, x1, y1 }) {
+  const compare = (a, b) => valueOf(b) - valueOf(a) || orderOf(a) - orderOf(b);
+  let isSorted = true;
+  for (let i = 1; i < items.length && isSorted; i += 1) isSorted = compare(items[i - 1], items[i]) < 0;
+  if (!isSorted) items.sort(compare);
+  let rest = 0;
+  for (const item of items) rest += valueOf(item);
+  for (let first = 0, end; first < items.length; first = end) {
+    const [width, height] = [x1 - x0, y1 - y0];
+    const scale = Math.max(width / height, height / width) / (rest * GOLDEN);
+    const largest = valueOf(items[first]);
+    let sum = largest;
+    // The worst ratio of sides in the row, which lasts as long as another tile improves it.
+    let worst = Math.max(1 / (sum * scale), sum * scale);
+    for (end = first + 1; end < items.length; end += 1) {
+      const value = valueOf(items[end]);
+      const square = (sum + value) ** 2 * scale;
+      const ratio = Math.max(largest / square, square / value);
+      if (ratio > worst) break;
+      worst = ratio;
+      sum += value;
+    }
+    const part = sum / rest;
+    rest -= sum;
+    if (width < height) {
+      const bottom = end === items.length ? y1 : y0 + height * part;
+      for (let x = x0, i = first; i < end; i += 1) put(items[i], x, y0, (x += (valueOf(items[i]) / sum) * width), bottom);
+      y0 = bottom;
+    } else {
+      const right = end === items.length ? x1 : x0 + width * part;
+      for (let y = y0, i = first; i < end; i += 1) put(items[i], x0, y, right, (y += (valueOf(items[i]) / sum) * height));
+      x0 = right;
+    }
+  }
 }
 
-function layOutChildren(work, n) {
-  const { forest, map } = work;
-  const { outer, inner, numbers } = map;
-  const id = map.ids[n];
+const GOLDEN = (1 + Math.sqrt(5)) / 2; // the ratio that tiles should have
+
+function put(rectangles, n, x0, y0, x1, y1) {
   const i = 4 * n;
-  if (forest.descendants[id] === 0) {
-    for (let k = i; k < i + 4; k += 1) inner[k] = outer[k];
-    return;
-  }
-  const own = { value: areaOf(forest.descendants[id]), order: -1 };
-  const children = [];
-  for (const child of forest.childrenOf(id)) children.push(childOf(work, child));
-  layOutGroups(work, id, children, { x0: outer[i], y0: outer[i + 1], x1: outer[i + 2], y1: outer[i + 3] }, own);
-  put(inner, n, own);
-  for (const child of children) if (child !== own) put(outer, numbers[child.id], child);
-}
-
-function put(rectangles, n, { x0, y0, x1, y1 }) {
-  rectangles[4 * n] = x0;
-  rectangles[4 * n + 1] = y0;
-  rectangles[4 * n + 2] = x1;
-  rectangles[4 * n + 3] = y1;
+  rectangles[i] = x0;
+  rectangles[i + 1] = y0;
+  rectangles[i + 2] = x1;
+  rectangles[i + 3] = y1;
 }

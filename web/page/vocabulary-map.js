@@ -160,8 +160,8 @@ export class VocabularyMap extends View {
       const first = this.#at === undefined;
       this.#at = this.#focus;
       this.#byHand = false;
-      this.canvas.goToToken(this.#number(this.#at), { how: first ? "now" : "fly" });
-      if (first) this.canvas.redraw();
+      const moved = this.canvas.goToToken(this.#number(this.#at), { how: first ? "now" : "fly" });
+      if (first && moved) this.canvas.redraw();
     }
     this.#outline();
   }
