@@ -54,6 +54,7 @@ FULL = {
     "server/test_clients_live.py",
     "web/test_page_access.py",
     "web/test_page_compare.py",
+    "web/test_page_firefox.py",
     "web/test_page_hostile.py",
     "web/test_page_map.py",
     "web/test_page_models.py",
@@ -89,6 +90,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if share is not None and (full or not 0 < share <= 1):
         raise pytest.UsageError("--sample takes a share above 0, up to 1, and excludes --full")
     samples.FULL = full or share is not None
+    samples.THIN, samples.SEED = config.getoption("--thin"), config.getoption("--sample-seed")
     # Most fixtures are odd on purpose; tests of warnings expect them with pytest.warns. Without the
     # compiled module, pytest couldn't find this class.
     with contextlib.suppress(ImportError):
@@ -101,9 +103,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Starts no workers for a single file: each would import everything again."""
+    """Starts no workers for a single file, since each would import everything again; otherwise one
+    more than there are processors, since many tests mostly wait."""
     files = {config.invocation_params.dir / arg.split("::")[0] for arg in config.args}
-    return 0 if len(files) == 1 and files.pop().is_file() else None
+    if len(files) == 1 and files.pop().is_file():
+        return 0
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    affinity = getattr(os, "sched_getaffinity", None)
+    return (len(affinity(0)) if affinity else os.cpu_count() or 1) + 1
 
 
 def _share_bytecode(config: pytest.Config) -> None:
@@ -142,7 +150,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     def runs(item: pytest.Item) -> bool:
         if config.getoption("--full"):
             return True
-        full = _is_full(item.path) or item.get_closest_marker("full") is not None
+        compiles = "c_program" in getattr(item, "fixturenames", ())
+        full = compiles or _is_full(item.path) or item.get_closest_marker("full") is not None
         return full and rng.random() < share if share else not full
 
     chosen = _thinned([item for item in items if runs(item)], config.getoption("--thin"), rng)

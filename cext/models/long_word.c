@@ -6,9 +6,7 @@ enum {
     OVERLAP = 3,   /* symbols that are merged again with the text after them */
     SPAN = 4,      /* a window has at least this many times as many symbols as its overlap bytes */
     PART = 1 << 9, /* bytes of a part, at least */
-    STEP = 1 << 7, /* bytes by which a part is continued to join it with the next one */
-    KEPT_LEAST = 1 << 16, /* bytes of a word that is kept, at least */
-    KEPT_MOST = 10 << 20  /* bytes that it takes, at most */
+    STEP = 1 << 7  /* bytes by which a part is continued to join it with the next one */
 };
 
 bool ggtok_merged_reserve(merged_symbols *m, size_t n) {
@@ -169,40 +167,10 @@ static bool merge_windows(word_part *parts, const merge_ops *ops, const uint8_t 
            join(parts, n_parts, ops, p, n, &wasted, in, slow);
 }
 
-/* ---- a word that comes again ---- */
-
-size_t ggtok_long_word_bytes(const long_word *w) {
-    return w->text.cap + w->kept.cap * sizeof *w->kept.data;
-}
-
-static void forget(long_word *w) {
-    ggtok_mem_free(w->text.data);
-    ggtok_mem_free(w->kept.data);
-    memset(&w->text, 0, sizeof w->text);
-    memset(&w->kept, 0, sizeof w->kept);
-}
-
-/* Keeps a word and its result, unless they take too much memory. */
-static void keep(long_word *w, const uint8_t *p, size_t n, const merged_symbols *done) {
-    size_t cap = done->n + 1, size = cap * sizeof *done->data;
-    forget(w);
-    if (n + size > KEPT_MOST) return;
-    if (!bytebuf_append(&w->text, p, n) || !(w->kept.data = ggtok_mem_alloc(size))) {
-        forget(w); /* it will be merged again */
-        return;
-    }
-    memcpy(w->kept.data, done->data, size);
-    w->kept.n = done->n;
-    w->kept.cap = cap;
-}
-
 const merged_symbols *ggtok_long_word_merge(long_word *w, const merge_ops *ops, const uint8_t *p,
                                             size_t n, interrupt *in, bool *slow) {
     *slow = false;
-    if (n >= KEPT_LEAST && n == w->text.n && !memcmp(p, w->text.data, n)) return &w->kept;
-    if (!merge_windows(w->parts, ops, p, n, in, slow)) return NULL;
-    if (n >= KEPT_LEAST) keep(w, p, n, &w->parts[0].done);
-    return &w->parts[0].done;
+    return merge_windows(w->parts, ops, p, n, in, slow) ? &w->parts[0].done : NULL;
 }
 
 void ggtok_long_word_free(long_word *w) {
@@ -210,6 +178,5 @@ void ggtok_long_word_free(long_word *w) {
         ggtok_mem_free(w->parts[i].done.data);
         ggtok_mem_free(w->parts[i].window.merged.data);
     }
-    forget(w);
     memset(w, 0, sizeof *w);
 }

@@ -58,8 +58,6 @@ typedef struct word_part {
 /* One thread's memory. */
 typedef struct long_word {
     word_part parts[LONG_WORD_PARTS];
-    bytebuf text;        /* the last very long word, which may come again */
-    merged_symbols kept; /* its result */
 } long_word;
 
 /* Whether a word may be merged in windows. */
@@ -72,9 +70,6 @@ static inline bool long_word_suits(size_t n) {
  * memory. */
 const merged_symbols *ggtok_long_word_merge(long_word *w, const merge_ops *ops, const uint8_t *p,
                                             size_t n, interrupt *in, bool *slow);
-
-/* Returns how many bytes the kept word takes. */
-size_t ggtok_long_word_bytes(const long_word *w);
 
 /* Makes room for n symbols and the end. Returns false if out of memory. */
 bool ggtok_merged_reserve(merged_symbols *m, size_t n);

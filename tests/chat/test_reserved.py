@@ -27,12 +27,13 @@ from tests.chat.reserved import (
 from tests.support.beginnings import beginning
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF
-from tests.support.samples import times
+from tests.support.samples import sampled, times
 from tests.support.vocabularies import NEWER, fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 REAL = ["llama-spm", "phi-3", "llama-bpe", "qwen2", "gemma-4", "gpt-neox", "bert-bge"]
+NAMES = [*VOCABULARIES, *REAL]
 PARSE = PARSE_SPECIAL
 
 
@@ -94,7 +95,7 @@ def encoded(
 # ---- messages never produce reserved tokens ----
 
 
-@pytest.mark.parametrize("name", [*VOCABULARIES, *REAL])
+@pytest.mark.parametrize("name", sampled(NAMES, 3))
 @settings(max_examples=times(20, of=60), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_messages_give_no_reserved_token(name: str, seed: int) -> None:
@@ -111,7 +112,7 @@ def stripped_pieces(tok: ggtok.Tokenizer, ids: frozenset[int]) -> dict[int, byte
 
 
 # The model "test" doesn't look up texts; it only hashes bytes.
-@pytest.mark.parametrize("name", [name for name in [*VOCABULARIES, *REAL] if name != "test"])
+@pytest.mark.parametrize("name", sampled([name for name in NAMES if name != "test"], 3))
 @settings(max_examples=times(20, of=60), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_template_and_message_together_give_no_reserved_token(name: str, seed: int) -> None:
@@ -136,7 +137,7 @@ def test_template_and_message_together_give_no_reserved_token(name: str, seed: i
     assert not reserved.intersection(ids or []) - unknown_of(tok) - allowed
 
 
-@pytest.mark.parametrize("name", [*VOCABULARIES, *REAL])
+@pytest.mark.parametrize("name", sampled(NAMES, 3))
 @settings(max_examples=times(10, of=30), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_what_is_trusted_is_parsed(name: str, seed: int) -> None:
@@ -251,7 +252,7 @@ def without_reserved(gguf: GGUF, reserved: frozenset[int]) -> GGUF:
 # NFC.
 @pytest.mark.parametrize(
     "name",
-    [n for n in [*VOCABULARIES, *REAL] if "hybriddna" not in n and n not in ("big-endian", *NEWER)],
+    sampled([n for n in NAMES if "hybriddna" not in n and n not in ("big-endian", *NEWER)], 3),
 )
 def test_ids_are_those_without_reserved_tokens(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
     """If llama.cpp's ids for a message contain a reserved token, ggtok returns llama.cpp's ids with

@@ -16,6 +16,7 @@ from ggtok.native import chat_calls
 from tests.chat.calls import outcome, run, variables
 from tests.chat.made import templated
 from tests.chat.requests import call, says, user
+from tests.support.samples import sampled
 from tests.support.vocabularies import FIXTURES
 from tests.support.wrong import wrong_values
 
@@ -106,7 +107,7 @@ def test_known_messages_in_json_may_nest_too_deeply() -> None:
         tok.encode_chat(b"[" * 100_000, known=(1, [1]))
 
 
-@pytest.mark.parametrize("like", LIKES)
+@pytest.mark.parametrize("like", sampled(LIKES, 2))
 def test_shared_lists_count_as_often_as_they_occur(like: Any) -> None:
     """40 lists of two items stand for 10^12 values."""
     tok = templated(default="{{ messages[0].content }}")

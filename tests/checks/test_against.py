@@ -263,6 +263,7 @@ def doctor(hub: Hub | None, home: Path, *argv: str, **more: str) -> tuple[int, A
     return completed.returncode, json.loads(completed.stdout or "null"), completed.stderr
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="needs HOME")
 def test_the_original_may_be_a_repository(
     hub: Hub, pair: tuple[Path, Path], tmp_path: Path

@@ -12,7 +12,7 @@ from ggtok.inspect.parity.texts import BROKEN, CODE, EMOJI, PROSE
 from tests.parity import Result, compare_texts, compare_vocabulary
 from tests.support.full import full
 from tests.support.llamacpp import LlamaCpp
-from tests.support.samples import some
+from tests.support.samples import sampled
 from tests.support.vocabularies import PRE_NAMES
 
 TEXT = "\n".join([*PROSE, *CODE])
@@ -67,7 +67,7 @@ def trainable() -> Iterator[str]:
     return (name for name in PRE_NAMES if name != "whitespace")
 
 
-@pytest.mark.parametrize("pre", some(trainable(), 4))
+@pytest.mark.parametrize("pre", sampled(trainable(), 4))
 def test_every_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
     """Words are split as in encoding, and decoding restores the text."""
     v = ggtok.train(TEXT, 1400, pre=pre)

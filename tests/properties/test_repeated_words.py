@@ -113,3 +113,22 @@ def test_duplicates_where_a_text_ends_get_ids(name: str) -> None:
         ids = tok.encode(text, add_special=False)
         assert tok.decode(ids) == text
         assert tok.encode(text, add_special=False) == ids  # the word is now cached
+
+
+@pytest.mark.parametrize("name", ["bpe-llama3", "bpe-gpt2", "spm"])
+def test_words_that_are_too_long_for_the_tables(name: str) -> None:
+    """The last few are kept, whatever their lengths; all together take a bounded amount."""
+    rng = random.Random(name)
+    lengths = [255, 256, 256, 257, 300, 300, 1000, 10_000, 10_000, 70_000, 300, 3_000_000, 20_000]
+    words = ["".join(rng.choices("abcdefghijklmnop", k=n)) for n in lengths]
+    words += [words[7][:-1] + "!", "=" * 10_000, "-" * 10_000]
+    expected = [ggtok.load(fixture(name)).encode(word, add_special=False) for word in words]
+    tok = ggtok.load(fixture(name))
+    for _ in range(60):
+        i = min(rng.randrange(len(words)), rng.randrange(len(words)))
+        assert tok.encode(words[i], add_special=False) == expected[i]
+        info = tok.cache_info()
+        assert info.currsize <= info.maxsize
+    ids = tok.encode("\n".join([words[7], words[14], words[15]] * 3), add_special=False)
+    tok.cache_clear()
+    assert tok.encode("\n".join([words[7], words[14], words[15]] * 3), add_special=False) == ids

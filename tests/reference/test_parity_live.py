@@ -15,7 +15,7 @@ import ggtok
 from tests import parity
 from tests.support.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError
 from tests.support.patch import GGUF
-from tests.support.samples import some, times
+from tests.support.samples import sampled, times
 from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, real, reference_names
 
 SEED = 20240229
@@ -53,7 +53,7 @@ def gpt2() -> bytes:
     return ggtok.vocabulary(real("gpt-2")).smaller(8000).gguf()
 
 
-@pytest.mark.parametrize("pre", some(PRES, 4))
+@pytest.mark.parametrize("pre", sampled(PRES, 4))
 def test_pre_tokenizers_equal_llama_cpp(
     pre: str, gpt2: bytes, llama: LlamaCpp, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ from tests.server.command import serving as command
 from tests.server.names import NAMES, POSTS
 from tests.server.running import ask, connect, exchange, listening, running, until_closed
 from tests.support import waits
+from tests.support.samples import sampled
 from tests.support.vocabularies import FIXTURES, fixture
 
 MODEL, NEOX, SPM = fixture("bpe-llama3"), fixture("bpe-neox"), fixture("spm")
@@ -173,7 +174,7 @@ def test_rejected_values_are_not_formatted(value: object) -> None:
         assert len(str(e.value)) < 400
 
 
-@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize("path", sampled(POSTS, 3))
 def test_deeply_nested_values(path: str, client: TestClient) -> None:
     """A value with 1,000 levels in any field gets an answer, or an error with a reason."""
     deep = b"[" * 1000 + b"]" * 1000, b'{"type":' * 900 + b"1" + b"}" * 900
@@ -446,6 +447,7 @@ def test_metrics_files_have_all_their_pages(tmp_path: Path) -> None:
     assert path.stat().st_blocks * 512 >= path.stat().st_size
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_busy_thread_does_not_delay_the_end(tmp_path: Path, workers: int) -> None:
     """SIGTERM ends the server ten seconds later at the latest, whatever its threads do."""

@@ -19,6 +19,7 @@ from ggtok import cli
 from tests.server.command import serving
 from tests.server.running import ask, connect, numbers, until_closed
 from tests.support import waits
+from tests.support.samples import sampled
 from tests.support.vocabularies import fixture
 
 BPE, SPM = fixture("bpe-llama3"), fixture("spm")
@@ -151,7 +152,7 @@ class Clients:
         assert not self.wrong, self.wrong[:3]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", sampled([2, 1], 2))
 def test_sigterm_under_load(workers: int, tmp_path: Path) -> None:
     """Every answer that has begun is completed correctly, and then the process exits."""
     text = "Hi there. " * 3000  # long enough to be encoded on a worker thread

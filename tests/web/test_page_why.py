@@ -9,7 +9,7 @@ import pytest
 
 import ggtok
 from ggtok.explain.steps import Merge, Token, Word
-from tests.support.samples import some
+from tests.support.samples import some, thinned
 from tests.support.vocabularies import fixture
 from tests.web.access import set_state, violations
 
@@ -85,7 +85,7 @@ def test_steps_are_those_of_explain(shown: Shown, name: str) -> None:
     all = places(found)
     assert [token.id for token, _ in all] == found.ids
     assert shown.ids == found.ids
-    for i in some(range(len(all)), 12):
+    for i in thinned(some(range(len(all)), 12)):
         show(shown, **{"why.token": i})
         token, word = all[i]
         head = shown.page.locator("#why-of-token").inner_text()
@@ -233,7 +233,7 @@ def test_any_token_has_a_merge_tree(shown: Shown, name: str) -> None:
     shown.open(fixture(name))
     shown.view("why")
     panel = shown.page.locator(".any-token")
-    for id in some(range(tok.n_tokens), 12):
+    for id in thinned(some(range(tok.n_tokens), 12)):
         tree = tok.merge_tree(id)
         field = panel.get_by_role("searchbox")
         field.fill(str(id))

@@ -10,7 +10,7 @@ import pytest
 
 import ggtok
 from ggtok.inspect.parity.texts import BROKEN
-from tests.support.samples import times
+from tests.support.samples import thinned, times
 from tests.support.vocabularies import INP_OUT, fixture, fixture_names, inp_out, real
 from tests.web import compare
 from tests.web.hosts import JsError, Node, Tokenizer
@@ -87,10 +87,10 @@ def compare_trees(tok: ggtok.Tokenizer, js: Tokenizer, ids: range) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_steps_are_those_of_explain(node: Node, name: str) -> None:
     tok, js = ggtok.load(fixture(name)), Tokenizer(node, fixture(name))
-    texts = [text[:400] for text in compare.texts(tok, times(15, 60))]
+    texts = [text[:400] for text in thinned(compare.texts(tok, times(15, 60)))]
     compare_traces(tok, js, [*texts, b" a".join(BROKEN), b""])
     if tok.vocab_type in ("BPE", "SPM"):
-        compare_trees(tok, js, range(0, tok.n_tokens, times(19, 3)))
+        compare_trees(tok, js, thinned(range(0, tok.n_tokens, times(19, 3))))
 
 
 @pytest.mark.full

@@ -53,14 +53,15 @@ export class Forest {
     // Slot 0 is for the roots, slot id + 1 for the children of id.
     for (let id = 0; id < size; id += 1) starts[parents[id] + 2] += 1;
     for (let i = 1; i < starts.length; i += 1) starts[i] += starts[i - 1];
-    // Numbers sort much faster than pairs that a function compares.
+    // Numbers sort much faster without a comparison function, so each key combines both criteria:
+    // most descendants first, then the smaller id.
     const order = new Float64Array(size);
-    for (let id = 0; id < size; id += 1) order[id] = id - descendants[id] * 2 ** 32;
+    for (let id = 0; id < size; id += 1) order[id] = (size - descendants[id]) * size + id;
     order.sort();
     const ends = starts.slice();
     const children = new Int32Array(size);
     for (let i = 0; i < size; i += 1) {
-      const id = order[i] >>> 0; // modulo 2 ** 32
+      const id = order[i] % size;
       children[ends[parents[id] + 1]++] = id;
     }
     this.#starts = starts;

@@ -244,8 +244,8 @@ export class MapCanvas {
     this.camera = { x: camera.x + (target.x - camera.x) * 0.35, y: camera.y + (target.y - camera.y) * 0.35, zoom: 1 / side };
   }
 
-  /** Moves the camera to a target: in a flight, eased (as the wheel does), or at once. Returns whether
-   * it wasn't there before. */
+  /** Moves the camera to a target: in a flight, eased (as the wheel does), or at once. Returns false
+   * if it is already there. */
   go(target, how) {
     if (same(target, this.target) && same(this.camera, this.target)) return false;
     this.target = target;

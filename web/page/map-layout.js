@@ -3,7 +3,7 @@
 
 // A token's own tile is larger the more tokens grow from it, so that its label can be read before
 // theirs. A token without descendants has area 1.
-const areaOf = (descendants) => (descendants ? 1 + GROWTH * descendants ** POWER : 1);
+const areaOf = (descendants) => (descendants ? 1 + GROWTH * descendants ** POWER : 1); // a power takes time
 const GROWTH = 0.55;
 const POWER = 0.76;
 
@@ -99,9 +99,9 @@ export function nextByte(forest, vocab, id) {
   return at < end ? vocab.data[at] : -1;
 }
 
-/** Lays out the children of a number, or the roots for -1, in a rectangle: by area, in groups by script
- * if there are several or many, and these by the next character if they are large. The parent's own
- * tile joins the largest group. */
+/** Lays out the children of token number n (or the roots, if n is -1) in a box: few children of one
+ * script directly, others in groups by script, of which large ones are grouped by the next byte. The
+ * parent's own tile joins the largest group. */
 function layOutChildren(work, n, box) {
   const { forest, vocab, map, areas, groups: scripts } = work;
   const items = [];
@@ -152,7 +152,7 @@ function addRegions({ map, groups: scripts }, parent, groups) {
   const inside = parent < 0 ? -1 : scripts[map.numbers[parent]];
   const add = ({ value, x0, y0, x1, y1 }, script, letter) => value > SMALLEST_REGION * map.total && map.regions.push({ x0, y0, x1, y1, parent, script, letter });
   for (const group of groups) {
-    const letters = (group.letters ?? []).filter(({ key }) => key !== undefined);
+    const letters = (group.letters ?? []).filter(({ items }) => items[0] !== OWN);
     if (group.value > LARGE * map.total && letters.length > 1) for (const letter of letters) add(letter, group.key, letter.key);
     else if (group.key !== inside) add(group, group.key);
   }
@@ -171,7 +171,7 @@ function grouped(items, keyOf, { valueOf }) {
   return [...groups.values()].sort((a, b) => b.value - a.value || a.order - b.order);
 }
 
-/** Fills a rectangle with items by area, in rows whose tiles are as square as possible (Bruls, Huizing,
+/** Fills a box with items by area, in rows whose tiles have aspect ratios near GOLDEN (Bruls, Huizing,
  * van Wijk: Squarified Treemaps, 2000). Sorts the items, and calls `put` for each. */
 function squarify(items, { valueOf, orderOf, put }, { x0, y0, x1, y1 }) {
   const compare = (a, b) => valueOf(b) - valueOf(a) || orderOf(a) - orderOf(b);
@@ -185,7 +185,7 @@ function squarify(items, { valueOf, orderOf, put }, { x0, y0, x1, y1 }) {
     const scale = Math.max(width / height, height / width) / (rest * GOLDEN);
     const largest = valueOf(items[first]);
     let sum = largest;
-    // The worst ratio of sides in the row, which lasts as long as another tile improves it.
+    // The row's worst aspect ratio, relative to GOLDEN. Tiles join the row until it would get worse.
     let worst = Math.max(1 / (sum * scale), sum * scale);
     for (end = first + 1; end < items.length; end += 1) {
       const value = valueOf(items[end]);
@@ -199,11 +199,19 @@ function squarify(items, { valueOf, orderOf, put }, { x0, y0, x1, y1 }) {
     rest -= sum;
     if (width < height) {
       const bottom = end === items.length ? y1 : y0 + height * part;
-      for (let x = x0, i = first; i < end; i += 1) put(items[i], x, y0, (x += (valueOf(items[i]) / sum) * width), bottom);
+      for (let left = x0, i = first; i < end; i += 1) {
+        const right = left + (valueOf(items[i]) / sum) * width;
+        put(items[i], left, y0, right, bottom);
+        left = right;
+      }
       y0 = bottom;
     } else {
       const right = end === items.length ? x1 : x0 + width * part;
-      for (let y = y0, i = first; i < end; i += 1) put(items[i], x0, y, right, (y += (valueOf(items[i]) / sum) * height));
+      for (let top = y0, i = first; i < end; i += 1) {
+        const bottom = top + (valueOf(items[i]) / sum) * height;
+        put(items[i], x0, top, right, bottom);
+        top = bottom;
+      }
       x0 = right;
     }
   }

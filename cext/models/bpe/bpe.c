@@ -46,6 +46,7 @@ static void scratch_free(void *scratch) {
     if (!s) return;
     ggtok_word_cache_free(&s->words);
     ggtok_word_cache_free(&s->pieces);
+    ggtok_kept_words_free(&s->kept);
     ggtok_bpe_scratch_free(&s->merge);
     ggtok_mem_free(s->text.data);
     ggtok_mem_free(s->spaced.data);
@@ -60,7 +61,7 @@ static void scratch_free(void *scratch) {
 static size_t cache_bytes(const void *scratch) {
     const bpe_state *s = scratch;
     return ggtok_word_cache_bytes(&s->words) + ggtok_word_cache_bytes(&s->pieces) +
-           ggtok_long_word_bytes(&s->merge.long_word);
+           ggtok_kept_words_bytes(&s->kept);
 }
 
 static void *scratch_new(const vocab *v, const void *model) {

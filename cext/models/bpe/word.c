@@ -106,6 +106,10 @@ ggtok_status ggtok_bpe_encode_word(const model_call *call, const uint8_t *word, 
     idbuf *out = call->out;
     size_t before = out->n;
     int32_t id;
+    bool keep = kept_words_suits(n), kept = false;
+    if (keep && !ggtok_kept_words_get(&s->kept, word, n, out, &kept))
+        return ggtok_call_failed(call);
+    if (kept) return GGTOK_OK;
     if (!ggtok_bpe_find_token(m, s, call->v, word, n, &id)) return ggtok_call_failed(call);
     if (id >= 0) {
         if (!idbuf_push(out, id)) return ggtok_call_failed(call);
@@ -113,6 +117,9 @@ ggtok_status ggtok_bpe_encode_word(const model_call *call, const uint8_t *word, 
         ggtok_status st = ggtok_bpe_encode_pieces(call, ggtok_bpe_encode_piece, word, n, room);
         if (st) return st;
     }
-    ggtok_word_cache_put(&s->words, word, n, room, out->data + before, out->n - before);
+    if (keep)
+        ggtok_kept_words_put(&s->kept, word, n, out->data + before, out->n - before);
+    else
+        ggtok_word_cache_put(&s->words, word, n, room, out->data + before, out->n - before);
     return GGTOK_OK;
 }

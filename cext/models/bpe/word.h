@@ -5,6 +5,7 @@
 #ifndef GGTOK_BPE_WORD_H
 #define GGTOK_BPE_WORD_H
 
+#include "cache/kept_words.h"
 #include "models/bpe/merge.h"
 #include "models/model.h"
 #include "models/tile.h"
@@ -29,6 +30,7 @@ typedef struct bpe_model {
 typedef struct bpe_state {
     word_cache words;
     word_cache pieces; /* parts of words, which are never looked up in the vocabulary */
+    kept_words kept;
     bpe_scratch merge;
     bytebuf mapped;  /* a word in GPT-2's characters */
     bytebuf text;    /* the fragment, made well-formed */

@@ -2,6 +2,7 @@
 #ifndef GGTOK_SPM_MERGE_H
 #define GGTOK_SPM_MERGE_H
 
+#include "cache/kept_words.h"
 #include "index/adjacency.h"
 #include "models/long_word.h"
 #include "models/model.h"
@@ -27,6 +28,7 @@ typedef struct spm_state { /* scratch memory */
     spm_bigram *heap;
     size_t heap_cap;
     long_word long_word;
+    kept_words kept;
 } spm_state;
 
 /* Appends the ids of a piece whose spaces are escaped. */

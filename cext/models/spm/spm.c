@@ -63,13 +63,14 @@ static void scratch_free(void *scratch) {
     ggtok_tile_free(&s->tiles);
     ggtok_mem_free(s->symbols);
     ggtok_mem_free(s->heap);
+    ggtok_kept_words_free(&s->kept);
     ggtok_long_word_free(&s->long_word);
     ggtok_mem_free(s);
 }
 
 static size_t cache_bytes(const void *scratch) {
     const spm_state *s = scratch;
-    return ggtok_word_cache_bytes(&s->cache) + ggtok_long_word_bytes(&s->long_word);
+    return ggtok_word_cache_bytes(&s->cache) + ggtok_kept_words_bytes(&s->kept);
 }
 
 static void *scratch_new(const vocab *v, const void *model) {
