@@ -463,7 +463,7 @@ GGTOK_API void ggtok_pool_clear(ggtok_pool *pool);
 /* Cache statistics, summed over the idle contexts of a pool. `hits` and `misses` count the words
  * (and parts of words) that were and weren't found in a cache since the context was created; a word
  * can miss several times until it is stored. `bytes` is the memory in use. The caches of one
- * context grow as they fill, up to 29 MB. */
+ * context grow as they fill, up to 40 MB. */
 typedef struct ggtok_cache_info {
     uint64_t hits, misses;
     uint64_t bytes;

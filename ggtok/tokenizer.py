@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # The instance attributes of Tokenizer. Any others belong to a subclass.
 _OWN = frozenset(("_encode", "_loaded"))
 _MISSING: tuple[str, ...] = ("",)
-_CACHE_MAX = 29 << 20  # maximum size of a cache, in bytes, as documented in ggtok.h
+_CACHE_MAX = 40 << 20  # maximum size of a cache, in bytes, as documented in ggtok.h
 
 
 if TYPE_CHECKING:

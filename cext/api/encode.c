@@ -70,13 +70,13 @@ ggtok_status ggtok_encode_text(ggtok_context *ctx, const uint8_t *text, size_t n
 static ggtok_status encode_fragments(ggtok_context *ctx, const uint8_t *text, size_t n,
                                      unsigned flags, const trusted_ranges *trusted,
                                      ggtok_error *err) {
-    enum { USUAL_BYTES = 4 }; /* typical bytes of text per id */
+    enum { FEW_BYTES = 2 }; /* bytes of text per id: more ids are rare, and unused pages cost nothing */
     const ggtok_tokenizer *tok = ctx->tok;
     const bool parts = trusted || flags & GGTOK_SPANS;
     const bool assign = !PLAIN && !trusted && flags & GGTOK_SPANS;
     ggtok_status s;
     ctx->ids.n = 0;
-    idbuf_reserve(&ctx->ids, n / USUAL_BYTES); /* a failure here only costs time */
+    idbuf_reserve(&ctx->ids, n / FEW_BYTES); /* a failure here only costs time */
     if (flags & GGTOK_ADD_SPECIAL && !(flags & GGTOK_NOT_FIRST_BLOCK) &&
         (s = add_before(ctx, err))) {
         return s;

@@ -55,29 +55,29 @@ ggtok_context *ggtok_pool_acquire(ggtok_pool *p, ggtok_error *err) {
 static void shed(ggtok_context *ctx) {
     enum { KEPT = 2 << 20 }; /* maximum bytes of a buffer that is kept */
     if (ctx->ids.cap > KEPT / sizeof *ctx->ids.data) {
-        ggtok_mem_free(ctx->ids.data);
+        ggtok_mem_free_large(ctx->ids.data, ctx->ids.cap * sizeof *ctx->ids.data);
         ctx->ids = (idbuf){NULL, 0, 0};
     }
     if (ctx->bytes.cap > KEPT) {
-        ggtok_mem_free(ctx->bytes.data);
+        ggtok_mem_free_large(ctx->bytes.data, ctx->bytes.cap * sizeof *ctx->bytes.data);
         ctx->bytes = (bytebuf){NULL, 0, 0};
     }
     if (ctx->reencoded.cap > KEPT / sizeof *ctx->reencoded.data) {
-        ggtok_mem_free(ctx->reencoded.data);
+        ggtok_mem_free_large(ctx->reencoded.data, ctx->reencoded.cap * sizeof *ctx->reencoded.data);
         ctx->reencoded = (idbuf){NULL, 0, 0};
     }
     if (ctx->parts_cap > KEPT / sizeof *ctx->parts) {
-        ggtok_mem_free(ctx->parts);
+        ggtok_mem_free_large(ctx->parts, ctx->parts_cap * sizeof *ctx->parts);
         ctx->parts = NULL;
         ctx->parts_cap = 0;
     }
     if (ctx->spans.cap > KEPT / sizeof *ctx->spans.data) {
-        ggtok_mem_free(ctx->spans.data);
+        ggtok_mem_free_large(ctx->spans.data, ctx->spans.cap * sizeof *ctx->spans.data);
         ctx->spans.data = NULL;
         ctx->spans.cap = 0;
     }
     if (ctx->assigned.cap > KEPT) {
-        ggtok_mem_free(ctx->assigned.data);
+        ggtok_mem_free_large(ctx->assigned.data, ctx->assigned.cap * sizeof *ctx->assigned.data);
         ctx->assigned = (bytebuf){NULL, 0, 0};
     }
     if (ctx->sampling && ggtok_sampling_bytes(ctx->sampling) > KEPT)

@@ -96,6 +96,17 @@ void ggtok_mem_free(void *p) {
     SYS_FREE(p);
 }
 
+void ggtok_mem_free_large(void *p, size_t n) {
+#if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)p;
+    uintptr_t from = (start + page - 1) & ~(page - 1), to = (start + n) & ~(page - 1);
+    if (p && from < to) madvise((void *)from, to - from, MADV_DONTNEED);
+#else
+    (void)n;
+#endif
+    SYS_FREE(p);
+}
+
 #if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
 /* Maps n zeroed bytes at a huge-page boundary. Returns NULL if out of memory. */
 static void *map_pages(size_t n) {

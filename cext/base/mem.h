@@ -13,6 +13,9 @@ void *ggtok_mem_realloc(void *p, size_t n);
 void *ggtok_mem_alloc(size_t n);
 void *ggtok_mem_zalloc(size_t n); /* zeroed by the system if possible */
 void ggtok_mem_free(void *p);
+/* Frees a large block of n bytes, and gives its whole pages back to the system, which free might keep
+ * for later. */
+void ggtok_mem_free_large(void *p, size_t n);
 
 /* Announces to the system that the new memory p[0..n) will be written. Linux then backs a large
  * block with huge pages, if any are free: a page fault for each small page costs more than writing

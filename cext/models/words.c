@@ -113,6 +113,12 @@ static ggtok_status encode_other(const model_call *call, word_cache *cache, word
     return encode(call, word, n, room);
 }
 
+ggtok_status ggtok_words_hit(const model_call *call, size_t n) {
+    call->counts->hits++;
+    call->counts->misses--;
+    return interrupted(call->interrupt, n) ? ggtok_call_failed(call) : GGTOK_OK;
+}
+
 ALWAYS_INLINE ggtok_status words_at(const model_call *call, word_cache *cache, word_fn encode,
                                     word_list w) {
     probe probes[2][GROUP], *now = probes[0], *next = probes[1];

@@ -19,6 +19,10 @@ const uint8_t *ggtok_words_pad(bytebuf *pad, const uint8_t *text, size_t n, size
 /* Appends the ids of one word that isn't cached; `room` (>= n) bytes are readable. */
 typedef ggtok_status (*word_fn)(const model_call *call, const uint8_t *word, size_t n, size_t room);
 
+/* For a word_fn that found the ids of n bytes elsewhere: counts a hit instead of a miss. Returns an
+ * error if interrupted. */
+ggtok_status ggtok_words_hit(const model_call *call, size_t n);
+
 /* Encodes the words text[from..ends[0]), text[ends[0]..ends[1]), ...; `n` bytes of the text are
  * readable, perhaps more than belong to words. */
 ggtok_status ggtok_words_encode(const model_call *call, word_cache *cache, word_fn encode,

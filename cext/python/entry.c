@@ -106,7 +106,7 @@ static void give_large_text(entry *e, bytebuf *utf8) {
     if (KEEP && !e->spare.data && utf8->cap <= TOO_LARGE) {
         e->spare = (bytebuf){utf8->data, 0, utf8->cap};
     } else {
-        ggtok_mem_free(utf8->data);
+        ggtok_mem_free_large(utf8->data, utf8->cap);
     }
 }
 

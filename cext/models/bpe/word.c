@@ -106,10 +106,8 @@ ggtok_status ggtok_bpe_encode_word(const model_call *call, const uint8_t *word, 
     idbuf *out = call->out;
     size_t before = out->n;
     int32_t id;
-    bool keep = kept_words_suits(n), kept = false;
-    if (keep && !ggtok_kept_words_get(&s->kept, word, n, out, &kept))
-        return ggtok_call_failed(call);
-    if (kept) return GGTOK_OK;
+    bool keep = kept_words_suits(n);
+    if (keep && ggtok_kept_words_get(&s->kept, word, n, out)) return ggtok_words_hit(call, n);
     if (!ggtok_bpe_find_token(m, s, call->v, word, n, &id)) return ggtok_call_failed(call);
     if (id >= 0) {
         if (!idbuf_push(out, id)) return ggtok_call_failed(call);

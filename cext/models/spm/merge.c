@@ -352,7 +352,7 @@ static bool merge_windows(const void *model, merge_window *const *windows, size_
     return true;
 }
 
-static ggtok_status merge_in_windows(const model_call *call, const uint8_t *p, size_t n) {
+static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t n) {
     const merge_ops ops = {merge_windows, call, SHORT, false};
     bool slow;
     if (PLAIN || !long_word_suits(n)) return merge_whole(call, p, n);
@@ -364,19 +364,6 @@ static ggtok_status merge_in_windows(const model_call *call, const uint8_t *p, s
     for (size_t i = 0; i < merged->n; i++)
         emit_symbol(call, p + s[i].start, s[i + 1].start - s[i].start, (int32_t)s[i].value);
     return GGTOK_OK;
-}
-
-static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t n) {
-    kept_words *words = &((spm_state *)call->scratch)->kept;
-    bool keep = kept_words_suits(n), kept = false;
-    size_t before = call->out->n;
-    if (keep && !ggtok_kept_words_get(words, p, n, call->out, &kept))
-        return ggtok_call_failed(call);
-    if (kept) return GGTOK_OK;
-    ggtok_status s = merge_in_windows(call, p, n);
-    if (!s && keep)
-        ggtok_kept_words_put(words, p, n, call->out->data + before, call->out->n - before);
-    return s;
 }
 
 ggtok_status ggtok_spm_merge(const model_call *call, const uint8_t *p, size_t n) {

@@ -90,13 +90,18 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
                                  size_t room) {
     spm_state *s = call->scratch;
     size_t before = call->out->n;
+    bool keep = kept_words_suits(n) && !call->sampling;
+    if (keep && ggtok_kept_words_get(&s->kept, text, n, call->out)) return ggtok_words_hit(call, n);
     s->piece.n = 0;
     if (!ggtok_space_mark_escape(&s->piece, text, n)) return ggtok_call_failed(call);
     ggtok_status st = ggtok_spm_merge(call, s->piece.data, s->piece.n);
-    if (!st && !call->sampling)
-        ggtok_word_cache_put(&s->cache, text, n, room, call->out->data + before,
-                             call->out->n - before);
-    return st;
+    if (st || call->sampling) return st;
+    const int32_t *ids = call->out->data + before;
+    if (keep)
+        ggtok_kept_words_put(&s->kept, text, n, ids, call->out->n - before);
+    else
+        ggtok_word_cache_put(&s->cache, text, n, room, ids, call->out->n - before);
+    return GGTOK_OK;
 }
 
 /* Writes the ends of the pieces of text[from..n), at most `max` (> 8); text[from] must begin a
