@@ -70,13 +70,16 @@ ggtok_status ggtok_encode_text(ggtok_context *ctx, const uint8_t *text, size_t n
 static ggtok_status encode_fragments(ggtok_context *ctx, const uint8_t *text, size_t n,
                                      unsigned flags, const trusted_ranges *trusted,
                                      ggtok_error *err) {
-    enum { FEW_BYTES = 2 }; /* bytes of text per id: more ids are rare, and unused pages cost nothing */
+    /* Bytes of text per id: usually; seldom less. A large buffer that grows leaves a hole in the heap,
+     * while pages that aren't used cost nothing. */
+    enum { USUAL_BYTES = 4, FEW_BYTES = 2, LARGE = 1 << 21 };
     const ggtok_tokenizer *tok = ctx->tok;
     const bool parts = trusted || flags & GGTOK_SPANS;
     const bool assign = !PLAIN && !trusted && flags & GGTOK_SPANS;
     ggtok_status s;
     ctx->ids.n = 0;
-    idbuf_reserve(&ctx->ids, n / FEW_BYTES); /* a failure here only costs time */
+    idbuf_reserve(&ctx->ids,
+                  n / (n < LARGE ? USUAL_BYTES : FEW_BYTES)); /* a failure only costs time */
     if (flags & GGTOK_ADD_SPECIAL && !(flags & GGTOK_NOT_FIRST_BLOCK) &&
         (s = add_before(ctx, err))) {
         return s;
