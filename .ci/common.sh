@@ -45,6 +45,23 @@ enter_copy() {
     cd "$scratch/checkout"
 }
 
+# Enters a copy of the checkout with what `pytest --full` and the page's tests need, installed in
+# place. The parts of a run share it.
+enter_full() {
+    local own=$scratch
+    scratch=${CI_SHARED:-$own}
+    if [ ! -e "$scratch/full" ]; then
+        enter_copy
+        environment -e ".[test-full,web]"
+        pip install --no-deps xgrammar==0.2.8 apache-tvm-ffi==0.1.15.post2 # without torch and transformers
+        touch "$scratch/full"
+    fi
+    cd "$scratch/checkout"
+    # shellcheck disable=SC1091
+    . "$scratch/venv/bin/activate"
+    scratch=$own
+}
+
 have_sanitizers() { # $1: the compiler, $2: the sanitizers
     echo 'int main(void) { return 0; }' >"$scratch/probe.c"
     "$1" "-fsanitize=${2:-address,undefined}" "$scratch/probe.c" -o "$scratch/probe" 2>/dev/null &&

@@ -1916,6 +1916,7 @@ class _OtherName:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self.__doc__ = f"Another library's name: use {_OTHER_NAMES[name]}."
 
     def __get__(self, tok: Tokenizer | None, owner: type[Tokenizer]) -> NoReturn:
         name = self._name

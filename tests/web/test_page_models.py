@@ -254,7 +254,8 @@ def test_a_call_beyond_its_budget_restarts_the_worker(
     gguf.write(tmp_path / "slow.gguf")
     tok = ggtok.load(tmp_path / "slow.gguf")
     page = tmp_path / "page.html"
-    page.write_bytes(html({"models": [], "budget": 1000}))
+    # Far less than the template's searches take until they exceed the limit of steps.
+    page.write_bytes(html({"models": [], "budget": 250}))
     shown = at(page.as_uri())
     shown.open(tmp_path / "slow.gguf")
     shown.page.evaluate(
