@@ -47,7 +47,7 @@ def check_texts(tok: ggtok.Tokenizer, seed: int, n: int) -> None:
         check(tok, text, add_special=i % 2 == 0, parse_special=i % 3 > 0)
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 4))
+@pytest.mark.parametrize("name", sampled([*NAMES[1:], NAMES[0]], 4))
 def test_hostile_texts(load_fixture: Load, name: str) -> None:
     tok = load_fixture(name)
     check_texts(tok, 51, 3)
