@@ -6,10 +6,10 @@
  *   piece  64 bytes: at most 31 bytes, up to 7 ids; see cache/piece_cache.h
  *   long   at most 255 bytes, up to 255 ids; see cache/long_cache.h
  *
- * Longer words are not cached here; see cache/kept_words.h. A set has two entries. A short word whose set is full
- * is stored in the next set or, as a far word, in the piece cache (in the long cache
- * if it has many ids). Far words that are hit again move into their sets. Tables
- * start small and grow as they fill.
+ * Longer words are not cached here; see cache/kept_words.h. A set has two entries. A short word
+ * whose set is full is stored in the next set or, as a far word, in the piece cache (in the long
+ * cache if it has many ids). Far words that are hit again move into their sets. Tables start small
+ * and grow as they fill.
  */
 #ifndef GGTOK_WORD_CACHE_H
 #define GGTOK_WORD_CACHE_H
