@@ -49,7 +49,8 @@ def test_there_and_back(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes
     capfdbinary.readouterr()
     assert cli.main(["export", "-m", str(out), "--to", str(again), "--json"]) == 0
     size = again.stat().st_size
-    assert json.loads(capfdbinary.readouterr().out) == {"path": str(again), "bytes": size}
+    report = {"path": str(again), "bytes": size, "notes": []}
+    assert json.loads(capfdbinary.readouterr().out) == report
     capfdbinary.readouterr()
     assert cli.main(["convert", str(again), "-o", str(out), "--json"]) == 0
     data = json.loads(capfdbinary.readouterr().out)

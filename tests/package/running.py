@@ -10,7 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # Files that builds, tests or tools create. They are excluded where git can't list the sources.
 NOT_SOURCES = re.compile(
-    r"(^|/)(\.git|\.hypothesis|\.[a-z]+_cache|__pycache__|build|dist|[^/]*\.egg-info)(/|$)"
+    r"(^|/)(\.git|\.hypothesis|\.schemathesis|\.[a-z]+_cache|__pycache__|node_modules|build|dist"
+    r"|[^/]*\.egg-info)(/|$)"
     r"|\.(so|pyd|pyc|o)$"
 )
 
