@@ -45,14 +45,14 @@ enter_copy() {
     cd "$scratch/checkout"
 }
 
-# Enters a copy of the checkout with what `pytest --full` and the page's tests need, installed in
-# place. The parts of a run share it.
+# Enters a copy of the checkout with what the linters, `pytest --full` and the page's tests need,
+# installed in place. The parts of a run share it.
 enter_full() {
     local own=$scratch
     scratch=${CI_SHARED:-$own}
     if [ ! -e "$scratch/full" ]; then
         enter_copy
-        environment -e ".[test-full,web]"
+        environment -e ".[docs,lint,test-full,web]"
         pip install --no-deps xgrammar==0.2.8 apache-tvm-ffi==0.1.15.post2 # without torch and transformers
         touch "$scratch/full"
     fi

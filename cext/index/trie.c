@@ -13,7 +13,7 @@
 typedef struct entry {
     uint64_t key; /* eight bytes of the text, big-endian, with zeros after the text's end */
     uint32_t len;
-    uint32_t at; /* index in `ids`, the caller's list */
+    uint32_t id;
 } entry;
 
 typedef struct range { /* the texts entry[lo..hi), which share the `depth` bytes that lead to
@@ -27,7 +27,6 @@ enum { N_OPEN = 8, MAX_MISSES = 24 };
 
 typedef struct builder {
     trie *t;
-    const uint32_t *ids;
     size_t arena_n; /* offset in the arena after the last text */
     bool tails;
     entry *entry, *spare; /* [n] each */
@@ -45,7 +44,7 @@ typedef struct builder {
 
 static void load_window(const builder *b, entry *e, size_t n, uint32_t depth) {
     for (size_t i = 0; i < n; i++) {
-        size_t at = (size_t)b->t->off[b->ids[e[i].at]] + depth;
+        size_t at = (size_t)b->t->off[e[i].id] + depth;
         size_t left = e[i].len > depth ? e[i].len - depth : 0;
         const uint8_t *p = b->t->arena + at;
         uint64_t key = 0;
@@ -64,7 +63,7 @@ static void load_window(const builder *b, entry *e, size_t n, uint32_t depth) {
  * caller's order. */
 static inline bool entry_less(const entry *a, const entry *b) {
     if (a->key != b->key) return a->key < b->key;
-    return a->len != b->len ? a->len < b->len : a->at < b->at;
+    return a->len != b->len ? a->len < b->len : a->id < b->id;
 }
 
 static void sort_short(entry *e, size_t n) {
@@ -86,23 +85,26 @@ static void sort_short(entry *e, size_t n) {
  * skipped. */
 static void sort_long(entry *e, entry *spare, size_t n, uint32_t depth) {
     entry *from = e, *to = spare;
+    uint32_t count[9][256] = {{0}}; /* by pass and digit: entries, then the place of the next one */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t left = e[i].len - depth;
+        count[0][left > 8 ? 9 : left]++;
+        for (int pass = 1; pass < 9; pass++) count[pass][e[i].key >> (8 * (pass - 1)) & 255]++;
+    }
     for (int pass = 0; pass < 9; pass++) {
-        size_t count[257] = {0};
-        for (size_t i = 0; i < n; i++) {
-            uint32_t left = from[i].len - depth;
-            unsigned digit = pass ? (from[i].key >> (8 * (pass - 1))) & 255 : left > 8 ? 9 : left;
-            count[digit + 1]++;
-        }
+        uint32_t *place = count[pass], next = 0;
         bool skip = false;
         for (size_t d = 0; d < 256; d++) {
-            skip |= count[d + 1] == n;
-            count[d + 1] += count[d];
+            uint32_t here = place[d];
+            skip |= here == n;
+            place[d] = next;
+            next += here;
         }
         if (skip) continue;
         for (size_t i = 0; i < n; i++) {
             uint32_t left = from[i].len - depth;
             unsigned digit = pass ? (from[i].key >> (8 * (pass - 1))) & 255 : left > 8 ? 9 : left;
-            to[count[digit]++] = from[i];
+            to[place[digit]++] = from[i];
         }
         entry *swap = from;
         from = to;
@@ -240,7 +242,7 @@ static bool split(builder *b, range r) {
     entry *e = b->entry;
     if (r.depth && !(r.depth & 7)) sort_window(b, r.lo, r.hi, r.depth);
     while (r.lo < r.hi && e[r.lo].len == r.depth) { /* texts that end here: the last one wins */
-        t->value[r.unit] = (int32_t)b->ids[e[r.lo++].at];
+        t->value[r.unit] = (int32_t)e[r.lo++].id;
         if (r.unit) t->unit[r.unit].link |= TRIE_VALUE; /* not at the root, where empty texts end */
     }
     if (r.lo == r.hi) return true;
@@ -260,7 +262,7 @@ static bool split(builder *b, range r) {
         range child = {k ? end[k - 1] : r.lo, end[k], r.depth + 1, base ^ label[k]};
         if (b->tails && child.hi - child.lo == 1) {
             t->unit[child.unit].link = tail_link(&e[child.lo], r.depth);
-            t->value[child.unit] = (int32_t)b->ids[e[child.lo].at];
+            t->value[child.unit] = (int32_t)e[child.lo].id;
         } else if (!push(b, child)) {
             return false;
         }
@@ -270,7 +272,7 @@ static bool split(builder *b, range r) {
 
 bool ggtok_trie_build(trie *t, const uint8_t *arena, const uint32_t *off, const uint32_t *ids,
                       size_t n, bool tails) {
-    builder b = {.t = t, .ids = ids, .tails = tails};
+    builder b = {.t = t, .tails = tails};
     *t = (trie){.arena = arena, .off = off};
     b.cap_units = n + n / 2 + 512; /* the usual number of units with tails */
     b.entry = ggtok_mem_alloc(mem_mul(n, sizeof *b.entry));
@@ -286,7 +288,7 @@ bool ggtok_trie_build(trie *t, const uint8_t *arena, const uint32_t *off, const 
         b.open[0].free[0] &= ~1ull;
         b.open[0].n_free--;
         for (size_t i = 0; i < n; i++) {
-            b.entry[i] = (entry){0, off[ids[i] + 1] - off[ids[i]], (uint32_t)i};
+            b.entry[i] = (entry){0, off[ids[i] + 1] - off[ids[i]], ids[i]};
             if (off[ids[i] + 1] > b.arena_n) b.arena_n = off[ids[i] + 1];
         }
         if (n) sort_window(&b, 0, n, 0);

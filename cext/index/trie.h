@@ -46,8 +46,8 @@ typedef struct trie {
 } trie;
 
 /*
- * Builds the trie of the n texts whose numbers are in `ids`; a text's number is its
- * value. Of equal texts, the last in `ids` wins; empty texts are skipped. If `tails`
+ * Builds the trie of the n texts whose numbers are in `ids`, in ascending order; a text's number
+ * is its value. Of equal texts, the last one wins; empty texts are skipped. If `tails`
  * is true, the arena and the offsets must outlive the trie; otherwise there are no
  * tails and the trie doesn't refer to them. Returns false if out of memory (or if
  * there are more than 2^30 units); the trie is then empty, and ggtok_trie_free is

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
     from ggtok.native import Part
 
-_PER_TASK = 64  # number of conversations that a thread encodes per task
+_PER_CALL = 64  # maximum number of conversations in a call of C, and in a thread's task
+_BYTES_PER_TASK = 1 << 17  # about as many bytes of JSON lines are a task
 
 
 class ChatCall:
@@ -390,30 +391,42 @@ def encode_batch(
     call = ChatCall(
         loaded, options, flags, chat_calls.UNTRACKED | (chat_calls.TRUSTED if trusted else 0)
     )
-    if isinstance(conversations, bytes):  # JSON lines
-        conversations = [line for line in conversations.splitlines() if line.strip()]
-    listed = values.sequence(conversations, "conversations", "conversations")
+    given: bytes | list[Any]
+    if isinstance(conversations, bytes):
+        given = conversations
+    else:
+        given = values.sequence(conversations, "conversations", "conversations")
 
-    def run(begin: int) -> tuple[list[list[int]], int]:
-        some = listed[begin : begin + _PER_TASK]
-        for i, messages in enumerate(some):
-            if type(messages) is not list:
-                with _name_conversation(begin + i):
-                    some[i] = _as_list(messages)
-        results, n_media = call.run(some, chat_calls.IDS)
-        for i, found in enumerate(results, begin):
-            if isinstance(found, Exception):
-                with _name_conversation(i):
-                    raise found
-        return results, n_media
+    def run(task: tuple[int, int]) -> tuple[list[list[int]], int]:
+        begin, end = task
+        if isinstance(given, bytes):
+            some: list[Any] = _json_lines(given[begin:end])
+        else:
+            some = given[begin:end]
+        ids: list[list[int]] = []
+        n_media = 0
+        for at in range(0, len(some), _PER_CALL):
+            part = some[at : at + _PER_CALL]
+            for i, messages in enumerate(part, at):
+                if type(messages) is not list:
+                    with _name_conversation(given, begin, i):
+                        part[i - at] = _as_list(messages)
+            results, n = call.run(part, chat_calls.IDS)
+            for i, found in enumerate(results, at):
+                if isinstance(found, Exception):
+                    with _name_conversation(given, begin, i):
+                        raise found
+            ids += results
+            n_media += n
+        return ids, n_media
 
-    workers = min(threads or cpu_count() or 1, -(-len(listed) // _PER_TASK))
-    begins = range(0, len(listed), _PER_TASK)
+    tasks = _tasks(given)
+    workers = min(threads or cpu_count() or 1, len(tasks))
     if workers <= 1:
-        done = [run(begin) for begin in begins]
+        done = [run(task) for task in tasks]
     else:
         with ThreadPoolExecutor(workers) as pool:
-            done = list(pool.map(run, begins))
+            done = list(pool.map(run, tasks))
     ids = [found for results, _ in done for found in results]
     n_media = sum(n for _, n in done)
     call.warn_of_silence()
@@ -421,6 +434,26 @@ def encode_batch(
         warn_of_media(n_media)
     loaded.track(ids)
     return ids
+
+
+def _tasks(given: bytes | list[Any]) -> list[tuple[int, int]]:
+    """Divides conversations, or JSON lines, into ranges of indices, or of bytes."""
+    if not isinstance(given, bytes):
+        return [(i, i + _PER_CALL) for i in range(0, len(given), _PER_CALL)]
+    tasks = []
+    begin = 0
+    while begin < len(given):
+        end = given.find(b"\n", begin + _BYTES_PER_TASK) + 1 or len(given)
+        tasks.append((begin, end))
+        begin = end
+    return tasks
+
+
+def _json_lines(text: bytes) -> list[bytes]:
+    """Returns the lines that aren't blank."""
+    # Splitting at one character is faster.
+    lines = text.splitlines() if b"\r" in text else text.split(b"\n")
+    return [line for line in lines if line and not line.isspace()]
 
 
 def _as_list(messages: Any) -> Any:
@@ -447,13 +480,15 @@ def _messages_of(conversation: Any) -> list[Any]:
 
 
 @contextmanager
-def _name_conversation(index: int) -> Iterator[None]:
-    """Adds the conversation's index to errors that the ``with`` block raises."""
+def _name_conversation(given: bytes | list[Any], begin: int, i: int) -> Iterator[None]:
+    """Adds the index of the i-th conversation after ``begin`` to errors that the ``with`` block
+    raises."""
     try:
         yield
     except GGTokError as e:
         if hasattr(e, "add_note"):  # from Python 3.11 on
-            e.add_note(f"in conversations[{index}]")
+            before = len(_json_lines(given[:begin])) if isinstance(given, bytes) else begin
+            e.add_note(f"in conversations[{before + i}]")
         raise
 
 

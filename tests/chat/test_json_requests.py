@@ -77,7 +77,7 @@ def test_other_arguments_work_with_json_text(tok: Tokenizer) -> None:
 
 
 def test_batches_are_lists_of_texts_or_lines(tok: Tokenizer) -> None:
-    talks = [[user(f"Hi {i}")] * (i % 3 + 1) for i in range(200)]
+    talks = [[user(f"Hi {i}" + " word" * 200)] * (i % 3 + 1) for i in range(200)]  # 400 kB
     expected = [tok.encode_chat(talk, template="chatml") for talk in talks]
     texts = [as_json(talk) for talk in talks]
     bodies = [as_json({"messages": talk}) for talk in talks]
@@ -133,6 +133,13 @@ def test_keywords_precede_fields(tok: Tokenizer, like: Any) -> None:
             "not valid JSON: the string before this is not UTF-8, at byte 13",
         ),
         (b'["\\ud800"]', InvalidValueError, "not valid JSON: unpaired surrogate at byte"),
+        (b'["\xed\xa0\x80"]', InvalidValueError, "before this is not UTF-8, at byte 6"),
+        (b'["12345678\n90"]', InvalidValueError, "unescaped control character at byte 10"),
+        (b'["\\t1234567\x1f"]', InvalidValueError, "unescaped control character at byte 11"),
+        (b'["1234567\\', InvalidValueError, "unclosed string at byte 10"),
+        (b'["1234567\\"', InvalidValueError, "unclosed string at byte 11"),
+        (b'["1234567\\x"]', InvalidValueError, "unknown escape at byte 11"),
+        (b'["1234567\\u12"]', InvalidValueError, "four hexadecimal digits at byte 13"),
         (b"{}", InvalidValueError, "messages are missing"),
         (b'{"messages": {}}', InvalidTypeError, "messages must be a list of mappings, not dict"),
         (b"null", InvalidTypeError, "messages must be a list of mappings, not None"),
@@ -155,6 +162,31 @@ def test_wrong_json_text_is_refused(
     for method in (tok.apply_chat_template, tok.encode_chat, tok.count_chat):
         with pytest.raises(error, match=pattern):
             method(text, template="{{ messages[0].role }}", like=like)
+
+
+def test_strings_are_read_as_json_reads_them(tok: Tokenizer) -> None:
+    """Strings of every length up to three words of 8 bytes, with each special character at each
+    place, as it is and as an escape."""
+    for n in range(25):
+        for special in (
+            '"',
+            "\\",
+            "/",
+            "\n",
+            "\t",
+            "\x1f",
+            "\x7f",
+            "é",
+            "中",
+            "\ud7ff",
+            "\U0001f44d",
+        ):
+            for at in range(n + 1):
+                content = "a" * at + special + "b" * (n - at)
+                for ascii in (True, False):
+                    text = json.dumps([user(content)], ensure_ascii=ascii).encode()
+                    template = "{{ messages[0].content }}"
+                    assert tok.apply_chat_template(text, template=template) == content
 
 
 def test_json_text_of_90_levels_is_read(tok: Tokenizer) -> None:

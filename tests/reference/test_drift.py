@@ -80,7 +80,7 @@ def test_installed_wheel(
     """Tries only a few of the candidates; all would take a minute."""
     few = set(sorted(drift.candidates(shared_object()))[::100])
     monkeypatch.setattr(drift, "candidates", lambda library: few)
-    assert drift.main(["--wheel", str(shared_object().parent), "--texts", "10"]) == 0
+    assert drift.main(["--wheel", str(shared_object().parent), "--texts", "30"]) == 0
     n = len(PRE_NAMES)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("ugm-nfc  ") and lines[0].endswith(f"({drift.NFC_IS_KNOWN})")

@@ -1,4 +1,5 @@
 /* Reads JSON into values. */
+#include "base/bits.h"
 #include "jinja/core/jinja.h"
 #include "jinja/core/number.h"
 #include "unicode/utf8.h"
@@ -52,12 +53,20 @@ static uint32_t read_hex(reader *r) {
 }
 
 static size_t read_escape(reader *r, uint8_t *out) {
-    static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
     uint8_t c = peek(r);
-    const char *letter = c ? strchr(letters, c) : NULL;
     r->p++;
-    if (letter) return *out = (uint8_t)means[letter - letters], 1;
-    if (c != 'u') fail(r, "unknown escape");
+    switch (c) {
+    case '"':
+    case '\\':
+    case '/': return *out = c, 1;
+    case 'b': return *out = '\b', 1;
+    case 'f': return *out = '\f', 1;
+    case 'n': return *out = '\n', 1;
+    case 'r': return *out = '\r', 1;
+    case 't': return *out = '\t', 1;
+    case 'u': break;
+    default: fail(r, "unknown escape");
+    }
     uint32_t point = read_hex(r);
     if (point >= 0xDC00 && point < 0xE000) fail(r, "unpaired surrogate");
     if (point >= 0xD800 && point < 0xDC00) {
@@ -71,31 +80,60 @@ static size_t read_escape(reader *r, uint8_t *out) {
 
 /* Whether p[0..n) contains a surrogate; apart from surrogates, it must be valid UTF-8. */
 static bool has_surrogate(const uint8_t *p, size_t n) {
-    for (size_t i = 0; i + 1 < n; i++) {
-        if (p[i] == 0xED && p[i + 1] >= 0xA0) return true;
+    const uint8_t *end = p + n;
+    while (p < end && (p = memchr(p, 0xED, (size_t)(end - p)))) {
+        if (p[1] >= 0xA0) return true;
+        p += 3;
     }
     return false;
 }
 
+/* Returns the first byte from p on that a string contains only as an escape, or `end`. */
+static const uint8_t *plain_end(const uint8_t *p, const uint8_t *end) {
+    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+    for (; end - p >= 8; p += 8) {
+        uint64_t x, quote, slash;
+        memcpy(&x, p, 8);
+        quote = x ^ '"' * ones;
+        slash = x ^ '\\' * ones;
+        /* The lowest bit set is correct; a borrow may set wrong bits above it. */
+        uint64_t found =
+            (((x - ' ' * ones) & ~x) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) &
+            high;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        if (found) return p + bits_lowest(found) / 8;
+#else
+        if (found) break;
+#endif
+    }
+    while (p < end && *p != '"' && *p != '\\' && *p >= 0x20) p++;
+    return p;
+}
+
 static jinja_text *read_string(reader *r) {
-    const uint8_t *start = ++r->p, *p = start;
-    while (p < r->end && *p != '"' && *p != '\\' && *p >= 0x20) p++;
+    const uint8_t *start = ++r->p, *p = plain_end(start, r->end);
     size_t n = (size_t)(p - start);
     uint8_t *data = NULL;
     if (p < r->end && *p == '"') {
         r->p = p + 1;
     } else { /* with escapes; the decoded string is never longer than the source */
         const uint8_t *end = p;
-        while (end < r->end && *end != '"') end += *end == '\\' ? 2 : 1;
-        if (end >= r->end) r->p = r->end, fail(r, "unclosed string");
+        while (end < r->end && *end != '"') {
+            size_t step = *end == '\\' ? 2 : 1; /* the latter is refused below */
+            if ((size_t)(r->end - end) <= step) break;
+            end = plain_end(end + step, r->end);
+        }
+        if (end >= r->end || *end != '"') r->p = r->end, fail(r, "unclosed string");
         data = jinja_alloc(r->mem, (size_t)(end - start));
         memcpy(data, start, n);
-        for (r->p = p; *r->p != '"';) {
-            if (*r->p < 0x20) fail(r, "unescaped control character");
-            if (*r->p != '\\')
-                data[n++] = *r->p++;
-            else
-                r->p++, n += read_escape(r, data + n);
+        for (r->p = p; r->p != end;) {
+            if (*r->p != '\\') fail(r, "unescaped control character");
+            r->p++;
+            n += read_escape(r, data + n);
+            p = plain_end(r->p, end);
+            memcpy(data + n, r->p, (size_t)(p - r->p));
+            n += (size_t)(p - r->p);
+            r->p = p;
         }
         r->p++;
     }
