@@ -1508,7 +1508,9 @@ class Tokenizer:
         The other arguments and the errors are those of :meth:`encode_chat`. If several
         conversations fail, the error of the first is raised, and a note names it.
         """
-        api, options = _chat_call(
+        from ggtok.chat import chat_batches
+
+        _, options = _chat_call(
             tools,
             like,
             add_generation_prompt,
@@ -1525,7 +1527,7 @@ class Tokenizer:
             media_marker,
             variables,
         )
-        return api.encode_batch(  # type: ignore[no-any-return]
+        return chat_batches.encode_batch(
             self._loaded, conversations, options, trusted, user_defined, threads
         )
 

@@ -59,8 +59,7 @@ static void load_window(const builder *b, entry *e, size_t n, uint32_t depth) {
 }
 
 /* Whether a goes before b in the order that splitting needs: a prefix of a text before the text
- * (the lengths decide, since zeros after the end look like NUL bytes), and equal texts in the
- * caller's order. */
+ * (the lengths decide, since zeros after the end look like NUL bytes), and equal texts by id. */
 static inline bool entry_less(const entry *a, const entry *b) {
     if (a->key != b->key) return a->key < b->key;
     return a->len != b->len ? a->len < b->len : a->id < b->id;

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
 from ggtok.base.escape import number, printable
@@ -18,16 +15,12 @@ from ggtok.chat import masks, media, prompt_ids, values
 from ggtok.chat.compiled import CompiledTemplate, chat_of
 from ggtok.chat.options import ChatOptions, Clock, Messages, check_names, time_of
 from ggtok.chat.prompt import Prompt
-from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError, VocabWarning
+from ggtok.errors import InvalidTypeError, InvalidValueError, VocabWarning
 from ggtok.native import chat_calls
-from ggtok.native.arguments import thread_count
 
 if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
     from ggtok.native import Part
-
-_PER_CALL = 64  # maximum number of conversations in a call of C, and in a thread's task
-_BYTES_PER_TASK = 1 << 17  # about as many bytes of JSON lines are a task
 
 
 class ChatCall:
@@ -155,7 +148,7 @@ def _render(
     trusted: bool,
     user_defined: str,
 ) -> tuple[Any, int]:
-    conversation = messages if type(messages) is list else _as_list(messages)
+    conversation = messages if type(messages) is list else as_list(messages)
     flags = prompt_ids.flags_of(trusted, user_defined)
     call = ChatCall(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
     found = call.run_one(conversation, want)
@@ -194,7 +187,7 @@ def count(
 ) -> int:
     """Counts the ids of a conversation. `image_tokens` says how to count parts that aren't text."""
     media.check_tokens(image_tokens)
-    conversation = messages if type(messages) is list else _as_list(messages)
+    conversation = messages if type(messages) is list else as_list(messages)
     n: int
     if known is None:
         n, n_media = _render(loaded, conversation, options, chat_calls.COUNT, trusted, user_defined)
@@ -275,7 +268,7 @@ def prompt_parts(
     """Returns the prompt, its ids and its parts, as encode_chat would encode it with these
     arguments."""
     options, trusted, flags = options_of(keywords)
-    prompt: Prompt = render(loaded, _as_list(messages), options, chat_calls.PROMPT, trusted)
+    prompt: Prompt = render(loaded, as_list(messages), options, chat_calls.PROMPT, trusted)
     return prompt, *prompt_ids.ids_and_parts(loaded, prompt, trusted, flags)
 
 
@@ -298,7 +291,7 @@ def ids_and_mask(
     """Returns the ids of a conversation, and for each id whether it is the assistant's."""
     flags = prompt_ids.flags_of(trusted, user_defined)
     call = ChatCall(loaded, options, flags, chat_calls.TRUSTED if trusted else 0)
-    given = _as_list(messages)
+    given = as_list(messages)
     prompt, n_media = call.run_one(given, chat_calls.PROMPT)
     call.warn_of_silence()
     if n_media:
@@ -350,7 +343,7 @@ def _ids_after(
 ) -> tuple[list[int], list[Any]]:
     """Returns the ids, and the messages after the known ones."""
     flags = prompt_ids.flags_of(trusted, user_defined)
-    given = _as_list(messages)
+    given = as_list(messages)
     conversation = _messages_of(given)
     n, ids = prompt_ids.check_known(loaded, known, len(conversation))
     options.check()
@@ -376,87 +369,7 @@ def _ids_after(
     return [*ids, *more], conversation[n:]
 
 
-def encode_batch(
-    loaded: Loaded,
-    conversations: Iterable[Messages] | bytes,
-    options: ChatOptions,
-    trusted: bool,
-    user_defined: str,
-    threads: int,
-) -> list[list[int]]:
-    """Returns the ids of each conversation."""
-    threads = thread_count(threads)
-    flags = prompt_ids.flags_of(trusted, user_defined)
-    # Without UNTRACKED, the garbage collector would traverse all lists again and again.
-    call = ChatCall(
-        loaded, options, flags, chat_calls.UNTRACKED | (chat_calls.TRUSTED if trusted else 0)
-    )
-    given: bytes | list[Any]
-    if isinstance(conversations, bytes):
-        given = conversations
-    else:
-        given = values.sequence(conversations, "conversations", "conversations")
-
-    def run(task: tuple[int, int]) -> tuple[list[list[int]], int]:
-        begin, end = task
-        if isinstance(given, bytes):
-            some: list[Any] = _json_lines(given[begin:end])
-        else:
-            some = given[begin:end]
-        ids: list[list[int]] = []
-        n_media = 0
-        for at in range(0, len(some), _PER_CALL):
-            part = some[at : at + _PER_CALL]
-            for i, messages in enumerate(part, at):
-                if type(messages) is not list:
-                    with _name_conversation(given, begin, i):
-                        part[i - at] = _as_list(messages)
-            results, n = call.run(part, chat_calls.IDS)
-            for i, found in enumerate(results, at):
-                if isinstance(found, Exception):
-                    with _name_conversation(given, begin, i):
-                        raise found
-            ids += results
-            n_media += n
-        return ids, n_media
-
-    tasks = _tasks(given)
-    workers = min(threads or cpu_count() or 1, len(tasks))
-    if workers <= 1:
-        done = [run(task) for task in tasks]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            done = list(pool.map(run, tasks))
-    ids = [found for results, _ in done for found in results]
-    n_media = sum(n for _, n in done)
-    call.warn_of_silence()
-    if n_media:
-        warn_of_media(n_media)
-    loaded.track(ids)
-    return ids
-
-
-def _tasks(given: bytes | list[Any]) -> list[tuple[int, int]]:
-    """Divides conversations, or JSON lines, into ranges of indices, or of bytes."""
-    if not isinstance(given, bytes):
-        return [(i, i + _PER_CALL) for i in range(0, len(given), _PER_CALL)]
-    tasks = []
-    begin = 0
-    while begin < len(given):
-        end = given.find(b"\n", begin + _BYTES_PER_TASK) + 1 or len(given)
-        tasks.append((begin, end))
-        begin = end
-    return tasks
-
-
-def _json_lines(text: bytes) -> list[bytes]:
-    """Returns the lines that aren't blank."""
-    # Splitting at one character is faster.
-    lines = text.splitlines() if b"\r" in text else text.split(b"\n")
-    return [line for line in lines if line and not line.isspace()]
-
-
-def _as_list(messages: Any) -> Any:
+def as_list(messages: Any) -> Any:
     """Returns messages as a list; JSON text stays as it is."""
     if isinstance(messages, bytes):
         return messages
@@ -477,19 +390,6 @@ def _messages_of(conversation: Any) -> list[Any]:
     if not isinstance(found, list):
         raise InvalidTypeError("messages must be a list of mappings")
     return found
-
-
-@contextmanager
-def _name_conversation(given: bytes | list[Any], begin: int, i: int) -> Iterator[None]:
-    """Adds the index of the i-th conversation after ``begin`` to errors that the ``with`` block
-    raises."""
-    try:
-        yield
-    except GGTokError as e:
-        if hasattr(e, "add_note"):  # from Python 3.11 on
-            before = len(_json_lines(given[:begin])) if isinstance(given, bytes) else begin
-            e.add_note(f"in conversations[{before + i}]")
-        raise
 
 
 def server_chat(loaded: Loaded) -> CompiledTemplate:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ggtok import InvalidTypeError, InvalidValueError, Tokenizer, load
-from ggtok.chat import api
+from ggtok.chat import api, chat_batches
 from ggtok.native import chat_calls
 from tests.chat.calls import as_json
 from tests.chat.requests import IMAGE, TOOLS, says, user
@@ -77,11 +77,12 @@ def test_other_arguments_work_with_json_text(tok: Tokenizer) -> None:
 
 
 def test_batches_are_lists_of_texts_or_lines(tok: Tokenizer) -> None:
-    talks = [[user(f"Hi {i}" + " word" * 200)] * (i % 3 + 1) for i in range(200)]  # 400 kB
+    talks = [[user(f"Hi {i}" + " word" * 200)] * (i % 3 + 1) for i in range(200)]  # several tasks
     expected = [tok.encode_chat(talk, template="chatml") for talk in talks]
     texts = [as_json(talk) for talk in talks]
     bodies = [as_json({"messages": talk}) for talk in talks]
-    for given in (texts, bodies, b"\n".join(texts), b"\r\n".join(bodies), b"\n\n".join(texts)):
+    lines = [newline.join(texts) for newline in (b"\n", b"\r\n", b"\r", b"\n \n\r\n", b"\r \r")]
+    for given in (texts, bodies, *lines):
         for threads in (1, 3):
             found = tok.encode_chat_batch(given, template="chatml", threads=threads)
             assert found == expected
@@ -89,12 +90,21 @@ def test_batches_are_lists_of_texts_or_lines(tok: Tokenizer) -> None:
     assert tok.encode_chat_batch(b"", template="chatml") == []
     texts[150] = b'[{"role": "user", "content": 1}]'
     texts[180] = b"["
-    for given in (texts, b"\n".join(texts)):
+    for given in (texts, b"\n".join(texts), b"\n \n\r\n".join(texts)):
         with pytest.raises(InvalidTypeError, match=r"messages\[0\]\['content'\]") as caught:
             tok.encode_chat_batch(given, template="chatml", threads=2)
         assert getattr(caught.value, "__notes__", ["in conversations[150]"]) == [
             "in conversations[150]"
         ]
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r", b"\r\n"])
+def test_short_lines_are_several_tasks(newline: bytes) -> None:
+    text = newline.join([as_json([user("Hi")])] * 3000)
+    tasks = chat_batches._tasks(text, workers=2)
+    assert len(tasks) >= 8
+    assert [begin for begin, _ in tasks] == [0, *(end for _, end in tasks[:-1])]
+    assert sum(len(chat_batches._lines(text[begin:end])) for begin, end in tasks) == 3000
 
 
 @pytest.mark.parametrize("like", LIKES)

@@ -88,7 +88,7 @@ static bool has_surrogate(const uint8_t *p, size_t n) {
     return false;
 }
 
-/* Returns the first byte from p on that a string contains only as an escape, or `end`. */
+/* Returns the first quote, backslash or control character from p on, or `end`. */
 static const uint8_t *plain_end(const uint8_t *p, const uint8_t *end) {
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
     for (; end - p >= 8; p += 8) {
@@ -119,7 +119,7 @@ static jinja_text *read_string(reader *r) {
     } else { /* with escapes; the decoded string is never longer than the source */
         const uint8_t *end = p;
         while (end < r->end && *end != '"') {
-            size_t step = *end == '\\' ? 2 : 1; /* the latter is refused below */
+            size_t step = *end == '\\' ? 2 : 1; /* 1: a control character, refused below */
             if ((size_t)(r->end - end) <= step) break;
             end = plain_end(end + step, r->end);
         }
