@@ -178,6 +178,7 @@ class Handler(SimpleHTTPRequestHandler):
     """Serves files below the root, with or without support for ranges."""
 
     ranges = True
+    timeout = 10  # of a read or write, in seconds
     extensions_map: ClassVar = {
         **SimpleHTTPRequestHandler.extensions_map,
         ".wasm": "application/wasm",
@@ -232,6 +233,7 @@ def served(folder: Path, *, ranges: bool = True) -> Iterator[tuple[str, list[Any
     requests: list[Any] = []
     handler = type("Served", (Handler,), {"ranges": ranges, "requests": requests})
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
+    server.daemon_threads = False  # server_close() waits for the last requests
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
