@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -124,6 +125,8 @@ def main() -> int:
     if workers := cores(1):
         # Keeps this process off the workers' cores, unless there are no other cores.
         os.sched_setaffinity(0, os.sched_getaffinity(0) - set(workers) or set(workers))
+    for number in (signal.SIGINT, signal.SIGTERM):  # a background job ignores SIGINT otherwise
+        signal.signal(number, signal.default_int_handler)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ggtok-bench-") as folder:
         suite = Suite(Options(args.vocab, peers, rounds, args.full, more), Path(folder))
