@@ -46,7 +46,7 @@ def encode_batch(
         else values.sequence(conversations, "conversations", "conversations")
     )
 
-    def run(task: tuple[int, int]) -> _Done:
+    def encode_task(task: tuple[int, int]) -> _Done:
         begin, end = task
         some: list[Any] = given[begin:end] if isinstance(given, list) else _lines(given[begin:end])
         done = _Done()
@@ -57,11 +57,11 @@ def encode_batch(
                     try:
                         part[i] = as_list(messages)
                     except GGTokError as e:
-                        return done.failed(at + i, e)
+                        return _Done(error=e, index=at + i)
             results, n_media = call.run(part, chat_calls.IDS)
             for i, found in enumerate(results):
                 if isinstance(found, Exception):
-                    return done.failed(at + i, found)
+                    return _Done(error=found, index=at + i)
             done.ids += results
             done.n_media += n_media
         return done
@@ -69,7 +69,7 @@ def encode_batch(
     workers = threads or cpu_count() or 1
     ids: list[list[int]] = []
     n_media = 0
-    with closing(_in_order(run, _tasks(given, workers), workers)) as results:
+    with closing(_in_order(encode_task, _tasks(given, workers), workers)) as results:
         for done in results:
             if done.error:
                 if hasattr(done.error, "add_note"):  # from Python 3.11 on
@@ -93,11 +93,6 @@ class _Done:
     error: Exception | None = None
     index: int = 0  # of the conversation with the error, among those of the task
 
-    def failed(self, index: int, error: Exception) -> _Done:
-        self.index = index
-        self.error = error
-        return self
-
 
 def _tasks(given: bytes | list[Any], workers: int) -> list[tuple[int, int]]:
     """Divides a list into ranges of indices, or JSON lines into ranges of bytes."""
@@ -115,14 +110,14 @@ def _tasks(given: bytes | list[Any], workers: int) -> list[tuple[int, int]]:
 
 
 def _in_order(
-    run: Callable[[tuple[int, int]], _Done], tasks: list[tuple[int, int]], workers: int
+    encode_task: Callable[[tuple[int, int]], _Done], tasks: list[tuple[int, int]], workers: int
 ) -> Generator[_Done, None, None]:
     workers = min(workers, len(tasks))
     if workers <= 1:
-        yield from map(run, tasks)
+        yield from map(encode_task, tasks)
     else:
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(run, tasks)
+            yield from pool.map(encode_task, tasks)
 
 
 def _lines(text: bytes) -> list[bytes]:
